@@ -3,6 +3,7 @@
 #define FRAGI_RUN_RUN_H
 
 #include <base/passed.h>
+#include <base/trace.h>
 #include <edge/remote/remote.h>
 #include <graph/op.h>
 #include <sched/sched.h>
@@ -206,6 +207,7 @@ struct fragi_run_tap_wish {
 	uint32_t fragment, op, port;
 	int64_t every_ns, for_ns;
 	bool pictures;
+	bool traces; /* what all operators do (base/trace.h); of no output */
 };
 FRAGI_API int fragi_run_tap(struct fragi_run *run, const struct fragi_run_tap_wish *wish);
 /*
@@ -214,6 +216,9 @@ FRAGI_API int fragi_run_tap(struct fragi_run *run, const struct fragi_run_tap_wi
  */
 typedef bool (*fragi_run_passed_fn)(void *arg, uint32_t id, const struct fragi_passed *passed);
 FRAGI_API bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg);
+/* The same with a chunk of each trace. What is not taken now comes with the next one. */
+typedef bool (*fragi_run_traced_fn)(void *arg, uint32_t id, const struct fragi_trace_chunk *chunk);
+FRAGI_API void fragi_run_traced(struct fragi_run *run, fragi_run_traced_fn take, void *arg);
 /*
  * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
  * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while

@@ -101,8 +101,11 @@ struct fragi_run {
 	struct fragi_run_tap {
 		uint32_t id; /* 0: nobody wants it */
 		int64_t until_ns;
-		struct fragi_tap *tap; /* owned; NULL: none was made yet */
+		struct fragi_tap *tap;         /* owned; NULL: none was made yet */
+		struct fragi_run_trace *trace; /* owned; NULL: it is none */
 	} taps[FRAGI_RUN_TAPS_MAX];
+	struct fragi_trace_ring *ring; /* trace.c; NULL: nobody has traced */
+	uint32_t traces;
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;
 	int64_t idle_reported_ns;
@@ -173,6 +176,13 @@ int fragi_run_connect(struct fragi_run *run);
 
 /* tap.c: when no operator runs any more */
 void fragi_run_destroy_taps(struct fragi_run *run);
+
+/* trace.c: one that begins, and ends; NULL is accepted. Returns NULL: there is no memory. */
+struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run);
+void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace);
+/* The next chunk; it is trace's. */
+const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
+						      struct fragi_run_trace *trace);
 
 /* cycles.c: before the flows are bound. Returns 0 or -ENOMEM. */
 int fragi_run_mark_cycles(struct fragi_run *run);

@@ -41,22 +41,32 @@ static struct frag_op *find_output(struct fragi_run *run, const struct fragi_run
 		       : NULL;
 }
 
-static void end(struct fragi_run_tap *own)
+static void end(struct fragi_run *run, struct fragi_run_tap *own)
 {
 	own->id = 0;
-	fragi_tap_end(own->tap);
+	if (own->trace == NULL) {
+		fragi_tap_end(own->tap);
+		return;
+	}
+	fragi_run_trace_end(run, own->trace);
+	own->trace = NULL;
 }
 
 static int begin(struct fragi_run *run, const struct fragi_run_tap_wish *wish)
 {
-	struct frag_op *op = find_output(run, wish);
+	struct frag_op *op = wish->traces ? NULL : find_output(run, wish);
 	struct fragi_run_tap *own = find_free(run);
 	int r;
 
-	if (op == NULL)
+	if (op == NULL && !wish->traces)
 		return -EINVAL;
 	if (own == NULL)
 		return -EBUSY;
+	if (wish->traces) {
+		own->trace = fragi_run_trace_begin(run);
+		own->id = own->trace != NULL ? wish->id : 0;
+		return own->trace != NULL ? 0 : -ENOMEM;
+	}
 	if (own->tap == NULL)
 		own->tap = fragi_tap_create();
 	if (own->tap == NULL)
@@ -83,7 +93,7 @@ int fragi_run_tap(struct fragi_run *run, const struct fragi_run_tap_wish *wish)
 	if (own != NULL && wish->for_ns > 0)
 		own->until_ns = fragi_now_ns() + wish->for_ns;
 	else if (own != NULL)
-		end(own);
+		end(run, own);
 	return 0;
 }
 
@@ -99,10 +109,12 @@ bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg
 		if (own->id == 0)
 			continue;
 		if (now_ns >= own->until_ns) {
-			end(own);
+			end(run, own);
 			continue;
 		}
 		has_taps = true;
+		if (own->trace != NULL)
+			continue;
 		passed = fragi_tap_passed(own->tap);
 		if (passed != NULL && take(arg, own->id, passed))
 			fragi_tap_next(own->tap);
@@ -110,8 +122,18 @@ bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg
 	return has_taps;
 }
 
-void fragi_run_destroy_taps(struct fragi_run *run)
+void fragi_run_traced(struct fragi_run *run, fragi_run_traced_fn take, void *arg)
 {
 	for (size_t i = 0; i < FRAGI_RUN_TAPS_MAX; i++)
+		if (run->taps[i].id != 0 && run->taps[i].trace != NULL)
+			(void)take(arg, run->taps[i].id,
+				   fragi_run_trace_chunk(run, run->taps[i].trace));
+}
+
+void fragi_run_destroy_taps(struct fragi_run *run)
+{
+	for (size_t i = 0; i < FRAGI_RUN_TAPS_MAX; i++) {
 		fragi_tap_destroy(run->taps[i].tap);
+		fragi_run_trace_end(run, run->taps[i].trace);
+	}
 }

@@ -4,6 +4,7 @@
 
 /*
  * Why the order is as it is, from the outside in:
+ * - a trace shows all that a tick does, and may come and go while the operator runs
  * - a tap sees messages as they leave, and may come and go while the operator runs
  * - a tick that goes on takes back what its begin has changed, before anybody looks at it
  * - the range of a profiler spans all that a tick costs
@@ -14,6 +15,7 @@
  * - a stream marks the tensors that its work writes before anybody else holds the message
  */
 static const struct fragi_around *const all[FRAGI_AROUND_COUNT] = {
+	[FRAGI_AROUND_TRACE] = &fragi_around_trace,
 	[FRAGI_AROUND_TAP] = &fragi_around_tap,
 	[FRAGI_AROUND_PENDING] = &fragi_around_pending,
 	[FRAGI_AROUND_RANGES] = &fragi_around_ranges,

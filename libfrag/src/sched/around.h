@@ -14,6 +14,7 @@ struct fragi_exec;
  * executes no instruction for any of them.
  */
 enum fragi_around_at { /* from the outside in; around.c says why */
+		       FRAGI_AROUND_TRACE,
 		       FRAGI_AROUND_TAP,
 		       FRAGI_AROUND_PENDING,
 		       FRAGI_AROUND_RANGES,
@@ -43,9 +44,9 @@ struct fragi_around {
 				     struct frag_message *message);
 };
 
-extern const struct fragi_around fragi_around_tap, fragi_around_pending, fragi_around_ranges,
-	fragi_around_flow_control, fragi_around_logging, fragi_around_deadline, fragi_around_path,
-	fragi_around_tracking, fragi_around_stream;
+extern const struct fragi_around fragi_around_trace, fragi_around_tap, fragi_around_pending,
+	fragi_around_ranges, fragi_around_flow_control, fragi_around_logging, fragi_around_deadline,
+	fragi_around_path, fragi_around_tracking, fragi_around_stream;
 
 /* What lies inside an entry: the next ones that are wanted, or the operator's compute. */
 struct fragi_inside {

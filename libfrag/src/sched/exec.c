@@ -12,6 +12,7 @@
 #include <sched/path_deadline.h>
 #include <sched/saved.h>
 #include <sched/tap.h>
+#include <sched/trace.h>
 #include <sched/tracking.h>
 
 static void ports_destroy(struct fragi_exec *exec)
@@ -282,6 +283,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	if (exec->tick.received != NULL)
 		fragi_tick_end(&exec->tick);
 	fragi_exec_free_sets(exec);
+	fragi_exec_trace_free(exec);
 	fragi_flow_control_destroy(exec);
 	fragi_timing_destroy(exec);
 	fragi_free(exec->tick.received);

@@ -177,7 +177,8 @@ struct fragi_exec {
 	_Atomic(struct fragi_set *) sets; /* changes of parameters, the newest first (dynamic.c) */
 	_Atomic uint32_t sets_waiting;
 	_Atomic(struct fragi_tap *) taps_wanted; /* and not taken yet (tap.c) */
-	_Atomic bool taps_change;                /* some are wanted, or end */
+	_Atomic bool taps_change; /* some are wanted, or end; or the trace begins, or ends */
+	_Atomic(struct fragi_exec_trace *) trace; /* trace.c; NULL: there was none yet */
 	/* the application drains: a sink whose inputs have no conditions ends with its inputs */
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */

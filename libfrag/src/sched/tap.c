@@ -315,7 +315,7 @@ void fragi_exec_apply_taps(struct fragi_exec *exec)
 
 /* The control thread. */
 
-static void change(struct fragi_exec *exec)
+void fragi_exec_change_taps(struct fragi_exec *exec)
 {
 	atomic_store(&exec->taps_change, true);
 	atomic_store(&exec->needs_full_check, true);
@@ -350,7 +350,7 @@ int fragi_tap_begin(struct fragi_tap *tap, struct frag_op *op, uint32_t port, in
 	do
 		tap->next = first;
 	while (!atomic_compare_exchange_weak(&exec->taps_wanted, &first, tap));
-	change(exec);
+	fragi_exec_change_taps(exec);
 	return 0;
 }
 
@@ -358,7 +358,7 @@ void fragi_tap_end(struct fragi_tap *tap)
 {
 	atomic_store(&tap->ends, true);
 	if (!has_ended(tap->exec))
-		change(tap->exec);
+		fragi_exec_change_taps(tap->exec);
 }
 
 bool fragi_tap_is_free(const struct fragi_tap *tap)

@@ -38,5 +38,7 @@ void fragi_tap_next(struct fragi_tap *tap);
 
 /* Between two ticks, on the thread that works on the exec: takes and gives back taps. */
 void fragi_exec_apply_taps(struct fragi_exec *exec);
+/* The control thread: makes the exec's thread do so. */
+void fragi_exec_change_taps(struct fragi_exec *exec);
 
 #endif

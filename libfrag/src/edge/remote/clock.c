@@ -351,3 +351,30 @@ int64_t fragi_remote_clock_tick(struct fragi_remote_endpoint *endpoint, int64_t 
 	}
 	return endpoint->asked_ns + beat_ns;
 }
+
+bool fragi_remote_peer_ahead(const struct fragi_remote_peer *peer, int64_t now_ns,
+			     int64_t *out_ahead_ns, int64_t *out_error_ns)
+{
+	for (const struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
+	     endpoint = endpoint->next) {
+		const struct fragi_timeline *timeline =
+			endpoint->base != NULL ? &endpoint->base->timeline : NULL;
+		int64_t ahead_ns = 0;
+		struct fragi_time time;
+
+		if (timeline == NULL || timeline->state == FRAGI_TIMELINE_UNKNOWN)
+			continue;
+		/* first what it was at the base of the line, and with that what it is now */
+		if (timeline->state == FRAGI_TIMELINE_ESTIMATED) {
+			if (!fragi_timeline_convert(timeline, timeline->line.base_ns, &time))
+				continue;
+			ahead_ns = timeline->line.base_ns - time.ns;
+		}
+		if (!fragi_timeline_convert(timeline, now_ns + ahead_ns, &time))
+			continue;
+		*out_ahead_ns = now_ns + ahead_ns - time.ns;
+		*out_error_ns = time.error_ns;
+		return true;
+	}
+	return false;
+}

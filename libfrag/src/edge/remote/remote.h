@@ -136,6 +136,13 @@ FRAGI_API bool fragi_remote_peer_was_ready(const struct fragi_remote_peer *peer)
 FRAGI_API bool fragi_remote_peer_was_lost(const struct fragi_remote_peer *peer);
 
 /*
+ * What CLOCK_MONOTONIC of the peer is ahead of ours at a time of ours, and how wrong that is at
+ * most. Returns false: it is not known. Under the pump's lock.
+ */
+FRAGI_API bool fragi_remote_peer_ahead(const struct fragi_remote_peer *peer, int64_t now_ns,
+				       int64_t *out_ahead_ns, int64_t *out_error_ns);
+
+/*
  * What an end counted in older epochs of its peer: messages sent and confirmed, and messages that
  * arrived. Under the pump's lock.
  */

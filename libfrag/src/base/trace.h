@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_BASE_TRACE_H
+#define FRAGI_BASE_TRACE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/diag.h>
+#include <base/stamp.h>
+
+/*
+ * The trace of a host (docs/TRACE.md): what its threads did, in a ring of records of one size.
+ * Threads write and wait for nobody: each takes places by one addition, and what is too old is
+ * overwritten. One thread reads. The same file has the format in which a host sends its records,
+ * with the names that they need, to the program that writes the trace.
+ *
+ * The records of a tick stand together: the tick, then one for each flow on which it sent or
+ * received. The messages of a flow are numbered from 0, in the same way at both ends.
+ */
+#define FRAGI_TRACE_SLOTS (UINT32_C(1) << 16) /* of 32 bytes */
+#define FRAGI_TRACE_TICK_MAX 256u             /* records of a tick; other flows are left out */
+
+enum fragi_trace_kind {
+	FRAGI_TRACE_TICK = 1, /* object: row of the operator; value: its end */
+	FRAGI_TRACE_SENT,     /* object: row of the flow; value: number of the first message */
+	FRAGI_TRACE_RECEIVED, /* the same */
+};
+
+struct fragi_trace_record {
+	uint64_t begin; /* of the tick; in the ring a stamp, and later CLOCK_MONOTONIC, ns */
+	uint64_t value;
+	uint32_t object : 24;
+	uint32_t flows : 8; /* of a tick: how many records of flows follow */
+	uint32_t kind : 8;
+	uint32_t count : 24; /* of a tick: the thread's id; else: messages */
+};
+
+struct fragi_trace_slot {
+	_Atomic uint64_t place; /* of its record in all that were written, plus 1; 0: none */
+	struct fragi_trace_record record;
+};
+
+struct fragi_trace_ring {
+	_Atomic uint64_t next; /* place of the next record */
+	_Alignas(64) struct fragi_trace_slot slots[FRAGI_TRACE_SLOTS];
+};
+
+/* NULL: there is no memory. */
+FRAGI_API struct fragi_trace_ring *fragi_trace_ring_create(void);
+FRAGI_API void fragi_trace_ring_destroy(struct fragi_trace_ring *ring); /* NULL is accepted */
+
+/* Takes places for the records of a tick. Thread: any. */
+static inline uint64_t fragi_trace_take(struct fragi_trace_ring *ring, uint32_t count)
+{
+	return atomic_fetch_add_explicit(&ring->next, count, memory_order_relaxed);
+}
+
+static inline void fragi_trace_put(struct fragi_trace_ring *ring, uint64_t place,
+				   const struct fragi_trace_record *record)
+{
+	struct fragi_trace_slot *slot = &ring->slots[place % FRAGI_TRACE_SLOTS];
+
+	/* whoever reads sees that the record changes before it does */
+	atomic_store_explicit(&slot->place, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	slot->record = *record;
+	atomic_store_explicit(&slot->place, place + 1, memory_order_release);
+}
+
+/*
+ * Reads the records of the tick at *place and moves it on. Returns how many; 0: they are not
+ * written yet. Records that were overwritten are passed over, and added to *lost.
+ */
+FRAGI_API uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place,
+				    uint64_t *lost,
+				    struct fragi_trace_record out[FRAGI_TRACE_TICK_MAX]);
+
+/*
+ * A chunk: items of a kind and some bytes (little-endian), which are complete in themselves. A
+ * chunk that is lost takes its records with it, and the number of the next one shows it.
+ */
+enum fragi_trace_item {
+	FRAGI_TRACE_HOST = 1,
+	FRAGI_TRACE_OPERATOR,
+	FRAGI_TRACE_FLOW,
+	FRAGI_TRACE_THREAD,
+	FRAGI_TRACE_PEER,
+	FRAGI_TRACE_RECORDS,
+};
+#define FRAGI_TRACE_CHUNK_MAX (96u << 10)
+#define FRAGI_TRACE_TEXT_MAX 1024u
+#define FRAGI_TRACE_RECORD_BYTES 24u
+
+struct fragi_trace_host {
+	uint32_t host; /* its number in the application */
+	uint32_t pid;
+	uint64_t epoch;  /* of this process of it */
+	uint64_t number; /* of the chunk in this trace, from 0 */
+	uint64_t lost;   /* records that were overwritten before they were read, since the begin */
+	int64_t now_ns;  /* CLOCK_MONOTONIC */
+	int64_t unix_ns; /* CLOCK_REALTIME at that time */
+};
+
+struct fragi_trace_flow {
+	uint32_t row;
+	bool is_received; /* row is that of the receiving end */
+	bool is_sent;     /* ... of the sending end; both: inside this host */
+	uint32_t capacity;
+	/*
+	 * Between hosts: the number in the application, and which two processes count together, as
+	 * fragi_remote_tx_link (edge/remote/remote.h) has it; `before` messages of the end's own
+	 * count belong to older ones.
+	 */
+	uint32_t flow;
+	uint64_t link, before;
+};
+
+struct fragi_trace_peer {
+	uint32_t host;
+	uint64_t epoch;
+	int64_t ahead_ns; /* its CLOCK_MONOTONIC minus that of this host, now */
+	int64_t error_ns; /* at most this far from the truth */
+};
+
+/* An item as it was read; texts are borrowed from the chunk. */
+struct fragi_trace_read {
+	enum fragi_trace_item kind;
+	union {
+		struct fragi_trace_host host; /* text: what it is called; other: its clock */
+		struct fragi_trace_flow flow; /* text: where it begins; other: where it leads */
+		struct fragi_trace_peer peer;
+		uint32_t row; /* of an operator; text: its name */
+		uint32_t tid; /* text: its name */
+	};
+	const char *text, *other;
+	/* of FRAGI_TRACE_RECORDS: fragi_trace_record_at */
+	const uint8_t *records;
+	uint32_t record_count;
+};
+
+struct fragi_trace_chunk {
+	uint32_t size;
+	uint8_t bytes[FRAGI_TRACE_CHUNK_MAX];
+};
+
+/* Each adds an item. Returns false, and adds nothing: the chunk is full. */
+FRAGI_API bool fragi_trace_add_host(struct fragi_trace_chunk *chunk,
+				    const struct fragi_trace_host *host, const char *name,
+				    const char *clock);
+FRAGI_API bool fragi_trace_add_name(struct fragi_trace_chunk *chunk, enum fragi_trace_item kind,
+				    uint32_t number, const char *name);
+FRAGI_API bool fragi_trace_add_flow(struct fragi_trace_chunk *chunk,
+				    const struct fragi_trace_flow *flow, const char *from,
+				    const char *to);
+FRAGI_API bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk,
+				    const struct fragi_trace_peer *peer);
+/* The last item: the records of as many ticks as there is room for. */
+FRAGI_API void fragi_trace_add_records(struct fragi_trace_chunk *chunk,
+				       const struct fragi_trace_ring *ring,
+				       const struct fragi_moment *moment, uint64_t *place,
+				       uint64_t *lost);
+
+/*
+ * Reads the next item at *at, 0 at first, and moves it on. Any bytes are accepted. Returns 1; 0:
+ * there is no more; -EBADMSG.
+ */
+FRAGI_API int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
+			       struct fragi_trace_read *out);
+FRAGI_API struct fragi_trace_record fragi_trace_record_at(const struct fragi_trace_read *read,
+							  uint32_t i);
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <run/state.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/identity.h>
+#include <sched/trace.h>
+
+/*
+ * The traces of a host, one for each program that asks: they read one ring, into which all
+ * operators write while there is any. A chunk begins with the host and its clocks, so that it means
+ * something by itself; a part of each has the names, again and again, since chunks may be lost.
+ */
+#define NAMES_BYTES (FRAGI_TRACE_CHUNK_MAX / 4)
+#define THREADS_MAX 256u
+#define THREADS_NS INT64_C(1000000000)
+
+struct fragi_run_trace {
+	uint64_t place, lost, number;
+	size_t name; /* the next one, in the order of add_name */
+	int64_t threads_ns;
+	char host[FRAGI_TRACE_TEXT_MAX], clock[FRAGI_IDENTITY_SIZE];
+	struct fragi_trace_chunk chunk;
+};
+
+/* Makes all operators that run take part, or no longer. */
+static void attach(struct fragi_run *run, struct fragi_trace_ring *ring)
+{
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		for (uint32_t k = 0; k < fragment->op_count; k++) {
+			struct fragi_exec *exec = fragment->ops[k]->exec;
+
+			if (exec != NULL && exec->sched != NULL &&
+			    atomic_load(&exec->row->state) < FRAGI_OP_DONE)
+				(void)fragi_exec_trace(exec, ring, run->ledger.ops,
+						       run->ledger.flows);
+		}
+	}
+}
+
+static void name_host(const struct fragi_run *run, struct fragi_run_trace *trace)
+{
+	char node[128] = "";
+	FILE *out = fmemopen(trace->host, sizeof(trace->host), "w");
+
+	if (out == NULL)
+		return;
+	(void)gethostname(node, sizeof(node) - 1);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fprintf(out, "%s%s", i > 0 ? ", " : "", run->infos[i].name);
+	fprintf(out, " on %s", node);
+	fclose(out);
+	trace->host[sizeof(trace->host) - 1] = '\0';
+	if (fragi_identity_clock(false, trace->clock) < 0)
+		trace->clock[0] = '\0';
+}
+
+struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run)
+{
+	struct fragi_run_trace *trace = fragi_calloc(1, sizeof(*trace));
+
+	if (run->ring == NULL)
+		run->ring = fragi_trace_ring_create();
+	if (trace == NULL || run->ring == NULL) {
+		fragi_free(trace);
+		return NULL;
+	}
+	trace->place = atomic_load(&run->ring->next);
+	name_host(run, trace);
+	if (run->traces++ == 0)
+		attach(run, run->ring);
+	return trace;
+}
+
+void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
+{
+	if (trace == NULL)
+		return;
+	if (--run->traces == 0)
+		attach(run, NULL);
+	fragi_free(trace);
+}
+
+static int64_t unix_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static bool add_op(const struct fragi_run *run, struct fragi_trace_chunk *chunk, size_t i)
+{
+	for (size_t f = 0; f < run->fragment_count; f++) {
+		const struct frag_fragment *fragment = run->fragments[f].fragment;
+
+		if (i < fragment->op_count)
+			return fragi_trace_add_name(chunk, FRAGI_TRACE_OPERATOR,
+						    run->fragments[f].first_op + (uint32_t)i,
+						    fragment->ops[i]->subject);
+		i -= fragment->op_count;
+	}
+	return true;
+}
+
+static bool add_flow(const struct fragi_run *run, struct fragi_trace_chunk *chunk, size_t i)
+{
+	const struct fragi_flow_info *info = &run->flows[i];
+	const struct fragi_trace_flow flow = {
+		.row = (uint32_t)i,
+		.is_received = true,
+		.is_sent = true,
+		.capacity = info->capacity,
+	};
+	char from[3 * FRAG_NAME_MAX + 3], to[3 * FRAG_NAME_MAX + 3];
+
+	return fragi_trace_add_flow(chunk, &flow,
+				    fragi_flow_from(run->infos, info, from, sizeof(from)),
+				    fragi_flow_to(run->infos, info, to, sizeof(to)));
+}
+
+/* The end of a flow between hosts. */
+static bool add_end(const struct fragi_run *run, struct fragi_trace_chunk *chunk,
+		    const struct fragi_run_end *end)
+{
+	const struct frag_op *op = run->fragments[end->fragment].fragment->ops[end->op];
+	const struct fragi_flow_row *row = end->tx != NULL ? end->tx->row : end->rx->row;
+	struct fragi_trace_flow flow = {
+		.row = (uint32_t)(row - run->ledger.flows),
+		.is_received = end->rx != NULL,
+		.is_sent = end->tx != NULL,
+		.capacity = end->rx != NULL ? end->rx->queue.capacity : 0,
+		.flow = end->flow,
+	};
+	char own[3 * FRAG_NAME_MAX + 3];
+	uint64_t confirmed;
+
+	snprintf(own, sizeof(own), "%s.%s", op->subject, op->ports[end->port].name);
+	fragi_pump_lock(run->pump);
+	if (end->tx != NULL) {
+		fragi_remote_tx_before(end->tx, &flow.before, &confirmed);
+		flow.link = fragi_remote_tx_link(end->tx);
+	} else {
+		flow.before = fragi_remote_rx_before(end->rx);
+		flow.link = fragi_remote_rx_link(end->rx);
+	}
+	fragi_pump_unlock(run->pump);
+	return fragi_trace_add_flow(chunk, &flow, end->tx != NULL ? own : "",
+				    end->tx == NULL          ? own
+				    : end->other_end != NULL ? end->other_end
+							     : "");
+}
+
+/* The i-th name of all: of operators, of flows inside, of ends of others. */
+static bool add_name(const struct fragi_run *run, struct fragi_trace_chunk *chunk, size_t i)
+{
+	size_t ops = 0;
+
+	for (size_t f = 0; f < run->fragment_count; f++)
+		ops += run->fragments[f].fragment->op_count;
+	if (i < ops)
+		return add_op(run, chunk, i);
+	i -= ops;
+	if (i < run->flow_count)
+		return add_flow(run, chunk, i);
+	i -= run->flow_count;
+	return !run->ends[i].between_hosts || add_end(run, chunk, &run->ends[i]);
+}
+
+/* As many names as there is room for; those that were left out come in the next chunk. */
+static void add_names(const struct fragi_run *run, struct fragi_run_trace *trace)
+{
+	size_t count = run->flow_count + run->end_count;
+
+	for (size_t f = 0; f < run->fragment_count; f++)
+		count += run->fragments[f].fragment->op_count;
+	for (size_t i = 0; i < count && trace->chunk.size < NAMES_BYTES; i++) {
+		trace->name = trace->name < count ? trace->name : 0;
+		if (!add_name(run, &trace->chunk, trace->name))
+			return;
+		trace->name++;
+	}
+}
+
+static void add_threads(struct fragi_run_trace *trace)
+{
+	DIR *folder = opendir("/proc/self/task");
+	const struct dirent *entry;
+	char path[64], name[32];
+
+	for (uint32_t i = 0; folder != NULL && i < THREADS_MAX && (entry = readdir(folder)) != NULL;
+	     i++) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", entry->d_name);
+		file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;
+		if (file == NULL)
+			continue;
+		if (fgets(name, sizeof(name), file) != NULL) {
+			name[strcspn(name, "\n")] = '\0';
+			(void)fragi_trace_add_name(&trace->chunk, FRAGI_TRACE_THREAD,
+						   (uint32_t)strtoul(entry->d_name, NULL, 10),
+						   name);
+		}
+		fclose(file);
+	}
+	if (folder != NULL)
+		closedir(folder);
+}
+
+static void add_peers(const struct fragi_run *run, struct fragi_trace_chunk *chunk, int64_t now_ns)
+{
+	for (size_t i = 0; run->remote != NULL && i < run->peer_count; i++) {
+		const struct fragi_remote_peer *found;
+		struct fragi_trace_peer peer = {.host = run->peers[i].host};
+		bool is_known;
+
+		fragi_pump_lock(run->pump);
+		found = fragi_remote_peer_find(run->remote, peer.host);
+		is_known = found != NULL &&
+			   fragi_remote_peer_ahead(found, now_ns, &peer.ahead_ns, &peer.error_ns);
+		peer.epoch = found != NULL ? fragi_remote_peer_epoch(found) : 0;
+		fragi_pump_unlock(run->pump);
+		if (is_known)
+			(void)fragi_trace_add_peer(chunk, &peer);
+	}
+}
+
+const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
+						      struct fragi_run_trace *trace)
+{
+	const struct fragi_moment moment = fragi_moment_now();
+	const struct fragi_trace_host host = {
+		.host = run->config.host,
+		.pid = (uint32_t)getpid(),
+		.epoch = run->config.epoch,
+		.number = trace->number++,
+		.lost = trace->lost,
+		.now_ns = moment.ns,
+		.unix_ns = unix_now_ns(),
+	};
+
+	trace->chunk.size = 0;
+	(void)fragi_trace_add_host(&trace->chunk, &host, trace->host, trace->clock);
+	add_peers(run, &trace->chunk, moment.ns);
+	if (moment.ns - trace->threads_ns >= THREADS_NS) {
+		add_threads(trace);
+		trace->threads_ns = moment.ns;
+	}
+	add_names(run, trace);
+	fragi_trace_add_records(&trace->chunk, run->ring, &moment, &trace->place, &trace->lost);
+	return &trace->chunk;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <sched/trace.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <sched/around.h>
+#include <sched/kind.h>
+#include <sched/tap.h>
+
+struct sent {
+	const struct fragi_tx *tx;
+	const _Atomic uint64_t *counter; /* grows with each message that is sent */
+	uint64_t seen;
+	uint32_t row;
+};
+struct received {
+	const struct fragi_rx *rx;
+	uint64_t delivered;
+	uint64_t first; /* of those that this tick receives */
+	uint32_t row;
+};
+
+struct fragi_exec_trace {
+	/* the control thread; NULL: it takes part no more */
+	_Atomic(struct fragi_trace_ring *) wanted;
+	/* constant */
+	uint32_t op, tx_count, rx_count;
+	/* the operator's thread */
+	struct fragi_trace_ring *ring;
+	struct sent *txs;
+	struct received *rxs;
+};
+
+static uint32_t thread_id(void)
+{
+	static __thread uint32_t id __attribute__((tls_model("initial-exec")));
+
+	if (__builtin_expect(id == 0, 0))
+		id = (uint32_t)gettid();
+	return id;
+}
+
+static uint64_t count_of(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/*
+ * Inside a process a message has the place in the queue, which is the same at both ends. Between
+ * hosts it is the count of those that have left: what was dropped here before is not among them.
+ */
+uint64_t fragi_trace_sent(const struct fragi_tx *tx)
+{
+	uint64_t sent;
+
+	if (tx->rx != NULL)
+		return count_of(&tx->rx->queue.tail);
+	sent = count_of(&tx->row->sent);
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		sent -= count_of(&tx->row->tx_dropped[i]);
+	return sent;
+}
+
+uint64_t fragi_trace_received(const struct fragi_rx *rx)
+{
+	return count_of(&rx->queue.head);
+}
+
+static void look(struct fragi_exec_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->tx_count; i++)
+		trace->txs[i].seen = count_of(trace->txs[i].counter);
+	for (uint32_t i = 0; i < trace->rx_count; i++)
+		trace->rxs[i].delivered = count_of(&trace->rxs[i].rx->row->delivered);
+}
+
+/* A record for each flow on which the tick sent or received. Returns how many. */
+static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, uint64_t begin,
+		       struct fragi_trace_record *out)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < trace->rx_count; i++) {
+		struct received *in = &trace->rxs[i];
+		uint64_t delivered = count_of(&in->rx->row->delivered),
+			 n = delivered - in->delivered;
+
+		if (n == 0 || count == FRAGI_TRACE_TICK_MAX - 1)
+			continue;
+		in->delivered = delivered;
+		out[count++] = (struct fragi_trace_record){
+			.begin = begin,
+			.value =
+				exec->timing != NULL ? fragi_trace_received(in->rx) - n : in->first,
+			.object = in->row & 0xffffff,
+			.kind = FRAGI_TRACE_RECEIVED,
+			.count = n & 0xffffff,
+		};
+	}
+	for (uint32_t i = 0; i < trace->tx_count; i++) {
+		struct sent *to = &trace->txs[i];
+		uint64_t seen = count_of(to->counter), n = seen - to->seen;
+
+		if (n == 0 || count == FRAGI_TRACE_TICK_MAX - 1)
+			continue;
+		to->seen = seen;
+		out[count++] = (struct fragi_trace_record){
+			.begin = begin,
+			.value = fragi_trace_sent(to->tx) - n,
+			.object = to->row & 0xffffff,
+			.kind = FRAGI_TRACE_SENT,
+			.count = n & 0xffffff,
+		};
+	}
+	return count;
+}
+
+static int compute(void *self, struct frag_tick *tick)
+{
+	struct fragi_exec *exec = (struct fragi_exec *)tick;
+	struct fragi_exec_trace *trace = exec->trace;
+	struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
+	const uint64_t begin = exec->pending ? fragi_stamp() : tick->stamp;
+	uint64_t place;
+	uint32_t flows;
+	int r;
+
+	/*
+	 * Where the sender drops the oldest message it moves the head too: what is received stood
+	 * there when the tick began.
+	 */
+	for (uint32_t i = 0; i < trace->rx_count; i++)
+		trace->rxs[i].first = fragi_trace_received(trace->rxs[i].rx);
+	r = fragi_inside_compute(FRAGI_AROUND_TRACE, self, tick);
+	flows = gather(exec, trace, begin, records + 1);
+	records[0] = (struct fragi_trace_record){
+		.begin = begin,
+		.value = fragi_stamp(),
+		.object = trace->op & 0xffffff,
+		.flows = flows & 0xff,
+		.kind = FRAGI_TRACE_TICK,
+		.count = thread_id() & 0xffffff,
+	};
+	place = fragi_trace_take(trace->ring, 1 + flows);
+	for (uint32_t i = 0; i <= flows; i++)
+		fragi_trace_put(trace->ring, place + i, &records[i]);
+	return r;
+}
+
+/* Asked on the operator's thread, between two ticks. */
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	struct fragi_exec_trace *trace = exec->trace;
+	struct fragi_trace_ring *wanted;
+
+	if (trace == NULL)
+		return false;
+	wanted = atomic_load(&trace->wanted);
+	if (trace->ring == NULL && wanted != NULL)
+		look(trace);
+	trace->ring = wanted;
+	return wanted != NULL;
+}
+
+const struct fragi_around fragi_around_trace = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+};
+
+/* The control thread. */
+
+void fragi_exec_trace_free(struct fragi_exec *exec)
+{
+	struct fragi_exec_trace *trace = exec->trace;
+
+	exec->trace = NULL;
+	if (trace == NULL)
+		return;
+	fragi_free(trace->txs);
+	fragi_free(trace->rxs);
+	fragi_free(trace);
+}
+
+static struct fragi_exec_trace *create(const struct fragi_exec *exec,
+				       const struct fragi_op_row *ops,
+				       const struct fragi_flow_row *flows)
+{
+	struct fragi_exec_trace *trace = fragi_calloc(1, sizeof(*trace));
+
+	if (trace == NULL)
+		return NULL;
+	trace->op = (uint32_t)(exec->row - ops);
+	trace->txs = fragi_calloc(exec->tx_count + 1, sizeof(*trace->txs));
+	trace->rxs = fragi_calloc(exec->rx_count + 1, sizeof(*trace->rxs));
+	if (trace->txs == NULL || trace->rxs == NULL) {
+		fragi_free(trace->txs);
+		fragi_free(trace->rxs);
+		fragi_free(trace);
+		return NULL;
+	}
+	trace->tx_count = exec->tx_count;
+	trace->rx_count = exec->rx_count;
+	for (uint32_t i = 0; i < exec->tx_count; i++) {
+		const struct fragi_tx *tx = exec->txs[i];
+
+		trace->txs[i] = (struct sent){
+			.tx = tx,
+			.counter = tx->rx != NULL ? &tx->rx->queue.tail : &tx->row->sent,
+			.row = (uint32_t)(tx->row - flows),
+		};
+	}
+	for (uint32_t i = 0; i < exec->rx_count; i++)
+		trace->rxs[i] = (struct received){
+			.rx = exec->rxs[i],
+			.row = (uint32_t)(exec->rxs[i]->row - flows),
+		};
+	return trace;
+}
+
+int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
+		     const struct fragi_op_row *ops, const struct fragi_flow_row *flows)
+{
+	struct fragi_exec_trace *trace = atomic_load(&exec->trace);
+
+	if (trace == NULL && ring == NULL)
+		return 0;
+	if (trace == NULL)
+		trace = create(exec, ops, flows);
+	if (trace == NULL)
+		return -ENOMEM;
+	atomic_store(&trace->wanted, ring);
+	atomic_store(&exec->trace, trace);
+	fragi_exec_change_taps(exec);
+	return 0;
+}

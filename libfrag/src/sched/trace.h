@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_SCHED_TRACE_H
+#define FRAGI_SCHED_TRACE_H
+
+#include <base/trace.h>
+#include <sched/exec.h>
+
+/*
+ * The trace of an operator: each of its ticks leaves records in the ring of its host (base/trace.h).
+ * The operator's thread takes part, and no longer, between two ticks, in the way that it takes taps
+ * (tap.h). What was sent and received is not seen message by message: the ends of flows count, and
+ * what a tick has added to the counts is its own. Without a trace nothing goes around the ticks.
+ */
+struct fragi_exec_trace;
+
+/*
+ * The control thread: from now on the operator takes part. ops, flows: the first rows of the
+ * ledger. ring, which stays for as long as the operator does; NULL: it takes part no more. Returns
+ * 0, or -ENOMEM.
+ */
+int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
+		     const struct fragi_op_row *ops, const struct fragi_flow_row *flows);
+void fragi_exec_trace_free(struct fragi_exec *exec);
+
+/* Of the messages that an end of a flow has counted, the number of the next one. */
+uint64_t fragi_trace_sent(const struct fragi_tx *tx);
+uint64_t fragi_trace_received(const struct fragi_rx *rx);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#define RIG_FAIL(...) cr_assert_fail(__VA_ARGS__)
+#include "rig_ops.h"
+
+#include <base/trace.h>
+#include <run/state.h>
+#include <sched/exec.h>
+
+/* The ring of records, the chunks that hosts send, and operators that take part. */
+
+static struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
+
+static void put_tick(struct fragi_trace_ring *ring, uint32_t op, uint32_t flows)
+{
+	uint64_t place = fragi_trace_take(ring, 1 + flows);
+
+	for (uint32_t i = 0; i <= flows; i++) {
+		struct fragi_trace_record record = {
+			.begin = 100 + op,
+			.value = i == 0 ? 200 + op : 300 + i,
+			.object = (i == 0 ? op : 40 + i) & 0xffffff,
+			.flows = i == 0 ? (uint8_t)flows : 0,
+			.kind = i == 0 ? FRAGI_TRACE_TICK : FRAGI_TRACE_SENT,
+			.count = (70000 + i) & 0xffffff,
+		};
+
+		fragi_trace_put(ring, place + i, &record);
+	}
+}
+
+/* A tick comes with the records of its flows, whole and in order, and only once. */
+Test(trace, ticks_are_read_whole)
+{
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	uint64_t place = 0, lost = 0, half;
+	struct fragi_trace_record tick = {.kind = FRAGI_TRACE_TICK, .flows = 1, .object = 9};
+
+	cr_assert_not_null(ring);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 0);
+	put_tick(ring, 7, 0);
+	put_tick(ring, 8, 2);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
+	cr_expect_eq(records[0].object, 7);
+	cr_expect_eq(records[0].count, 70000);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 3);
+	cr_expect_eq(records[0].object, 8);
+	cr_expect_eq(records[0].begin, 108);
+	cr_expect_eq(records[1].object, 41);
+	cr_expect_eq(records[2].value, 302);
+	/* Half of it is written: it waits for the rest. */
+	half = fragi_trace_take(ring, 2);
+	fragi_trace_put(ring, half, &tick);
+	put_tick(ring, 10, 0);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 0);
+	tick.kind = FRAGI_TRACE_RECEIVED;
+	fragi_trace_put(ring, half + 1, &tick);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 2);
+	cr_expect_eq(records[0].object, 9);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
+	cr_expect_eq(records[0].object, 10);
+	cr_expect_eq(place, 7);
+	cr_expect_eq(lost, 0);
+	fragi_trace_ring_destroy(ring);
+}
+
+/* What is overwritten is counted, and a thread that never writes its record holds nothing up. */
+Test(trace, what_is_lost_is_counted)
+{
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	uint64_t place = 0, lost = 0;
+	uint32_t read = 0;
+
+	cr_assert_not_null(ring);
+	for (uint32_t i = 0; i < FRAGI_TRACE_SLOTS + 1000; i++)
+		put_tick(ring, 1 + i % 1000, 0);
+	while (fragi_trace_next(ring, &place, &lost, records) > 0)
+		read++;
+	cr_expect_eq(lost, 1000);
+	cr_expect_eq(read, FRAGI_TRACE_SLOTS);
+	(void)fragi_trace_take(ring, 1);
+	put_tick(ring, 5, 0);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 0);
+	for (uint32_t i = 0; i < FRAGI_TRACE_SLOTS / 4 * 3; i++)
+		put_tick(ring, 6, 0);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
+	cr_expect_eq(records[0].object, 5);
+	cr_expect_eq(lost, 1001);
+	fragi_trace_ring_destroy(ring);
+}
+
+static struct fragi_trace_chunk chunk;
+
+static void fill_chunk(struct fragi_trace_ring *ring)
+{
+	const struct fragi_trace_host host = {3, 77, 5, 9, 11, -13, 1700000000000000000};
+	const struct fragi_trace_flow flow = {6, true, false, 8, 21, UINT64_C(1) << 33, 17};
+	const struct fragi_trace_peer peer = {4, 6, -123456789, 31000};
+	const struct fragi_moment moment = {1000, 0};
+	uint64_t place = 0, lost = 0;
+
+	chunk.size = 0;
+	cr_expect(fragi_trace_add_host(&chunk, &host, "two on lab", "boot time"));
+	cr_expect(fragi_trace_add_peer(&chunk, &peer));
+	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_OPERATOR, 2, "two.rx"));
+	cr_expect(fragi_trace_add_flow(&chunk, &flow, "", "two.rx.in"));
+	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_THREAD, 4242, "frag-two"));
+	fragi_trace_add_records(&chunk, ring, &moment, &place, &lost);
+}
+
+static struct fragi_trace_read read_one(uint32_t *at, enum fragi_trace_item kind)
+{
+	struct fragi_trace_read read;
+
+	cr_assert_eq(fragi_trace_read(chunk.bytes, chunk.size, at, &read), 1);
+	cr_assert_eq(read.kind, kind);
+	return read;
+}
+
+/* What a host writes is read as it was; and any part of it, or any change, does no harm. */
+Test(trace, chunks_are_read_as_they_were_written)
+{
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_record record;
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+	int r;
+
+	cr_assert_not_null(ring);
+	put_tick(ring, 2, 1);
+	fill_chunk(ring);
+	read = read_one(&at, FRAGI_TRACE_HOST);
+	cr_expect_eq(read.host.host, 3);
+	cr_expect_eq(read.host.pid, 77);
+	cr_expect_eq(read.host.epoch, 5);
+	cr_expect_eq(read.host.number, 9);
+	cr_expect_eq(read.host.lost, 11);
+	cr_expect_eq(read.host.now_ns, -13);
+	cr_expect_eq(read.host.unix_ns, 1700000000000000000);
+	cr_expect_str_eq(read.text, "two on lab");
+	cr_expect_str_eq(read.other, "boot time");
+	read = read_one(&at, FRAGI_TRACE_PEER);
+	cr_expect(read.peer.host == 4 && read.peer.epoch == 6);
+	cr_expect(read.peer.ahead_ns == -123456789 && read.peer.error_ns == 31000);
+	read = read_one(&at, FRAGI_TRACE_OPERATOR);
+	cr_expect_eq(read.row, 2);
+	cr_expect_str_eq(read.text, "two.rx");
+	read = read_one(&at, FRAGI_TRACE_FLOW);
+	cr_expect(read.flow.row == 6 && read.flow.is_received && !read.flow.is_sent);
+	cr_expect(read.flow.capacity == 8 && read.flow.flow == 21 && read.flow.before == 17);
+	cr_expect_eq(read.flow.link, UINT64_C(1) << 33);
+	cr_expect_str_eq(read.other, "two.rx.in");
+	read = read_one(&at, FRAGI_TRACE_THREAD);
+	cr_expect_eq(read.tid, 4242);
+	read = read_one(&at, FRAGI_TRACE_RECORDS);
+	cr_assert_eq(read.record_count, 2);
+	record = fragi_trace_record_at(&read, 0);
+	cr_expect_eq(record.kind, FRAGI_TRACE_TICK);
+	cr_expect(record.object == 2 && record.flows == 1 && record.count == 70000);
+	cr_expect_geq(record.begin, 1000, "a time now");
+	record = fragi_trace_record_at(&read, 1);
+	cr_expect_eq(record.kind, FRAGI_TRACE_SENT);
+	cr_expect(record.object == 41 && record.value == 301 && record.count == 70001);
+	cr_expect_eq(fragi_trace_read(chunk.bytes, chunk.size, &at, &read), 0);
+	for (uint32_t size = 0; size < chunk.size; size++) {
+		for (at = 0; (r = fragi_trace_read(chunk.bytes, size, &at, &read)) > 0;)
+			;
+		cr_expect(r == 0 || r == -EBADMSG);
+	}
+	for (uint32_t i = 0; i < chunk.size; i++) {
+		chunk.bytes[i] ^= 0xff;
+		for (at = 0; (r = fragi_trace_read(chunk.bytes, chunk.size, &at, &read)) > 0;)
+			for (uint32_t k = 0; k < read.record_count; k++)
+				(void)fragi_trace_record_at(&read, k);
+		cr_expect(r == 0 || r == -EBADMSG);
+		chunk.bytes[i] ^= 0xff;
+	}
+	fragi_trace_ring_destroy(ring);
+}
+
+TEST_PLUGIN(trace, &source_type, &sink_type);
+
+#define APP "frag: 1\napplication: app\n"
+static const char *const apps[] = {
+	APP "scheduler: {type: event_based, worker_thread_number: 2}\n"
+	    "operators: {tx: {type: source}, rx: {type: sink}}\n"
+	    "flows: [tx.out -> rx.in]\n",
+	APP "scheduler: {type: greedy}\n"
+	    "operators: {tx: {type: source}, rx: {type: sink}}\n"
+	    "flows: [tx.out -> rx.in]\n",
+};
+
+/* What came of both operators since the trace began. */
+static struct {
+	uint32_t ticks[2];
+	uint64_t next[2]; /* message at each end; UINT64_MAX: none has come */
+	uint64_t ended_ns[2];
+} seen;
+
+static void take_records(const struct fragi_trace_read *read)
+{
+	for (uint32_t i = 0; i < read->record_count; i++) {
+		struct fragi_trace_record record = fragi_trace_record_at(read, i);
+		int end = record.kind == FRAGI_TRACE_RECEIVED;
+
+		if (record.kind == FRAGI_TRACE_TICK) {
+			cr_assert_lt(record.object, 2);
+			cr_expect_leq(seen.ended_ns[record.object], record.begin,
+				      "ticks of an operator follow each other");
+			cr_expect_leq(record.begin, record.value);
+			seen.ended_ns[record.object] = record.value;
+			seen.ticks[record.object]++;
+			continue;
+		}
+		cr_expect(seen.next[end] == UINT64_MAX || seen.next[end] == record.value,
+			  "messages of a flow are numbered one by one");
+		seen.next[end] = record.value + record.count;
+	}
+}
+
+static bool take(void *arg, uint32_t id, const struct fragi_trace_chunk *got)
+{
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+
+	(void)arg;
+	cr_expect_eq(id, 5);
+	while (fragi_trace_read(got->bytes, got->size, &at, &read) > 0)
+		if (read.kind == FRAGI_TRACE_RECORDS)
+			take_records(&read);
+		else if (read.kind == FRAGI_TRACE_HOST)
+			cr_expect_eq(read.host.lost, 0);
+	return true;
+}
+
+static bool none(void *arg, uint32_t id, const struct fragi_passed *passed)
+{
+	(void)arg;
+	(void)id;
+	(void)passed;
+	cr_assert_fail("a message of a trace");
+}
+
+static bool look(struct rig *rig)
+{
+	bool has_any = fragi_run_passed(rig->run, none, NULL);
+
+	fragi_run_traced(rig->run, take, NULL);
+	return has_any;
+}
+
+static const struct fragi_exec *exec_of(const struct rig *rig, uint32_t op)
+{
+	return rig->run->fragments[0].fragment->ops[op]->exec;
+}
+
+static bool is_traced(const struct rig *rig, uint32_t op)
+{
+	const struct fragi_exec *exec = exec_of(rig, op);
+
+	return exec->compute != exec->op->type->compute;
+}
+
+/* Both ends of a flow number its messages alike, and what was traced leaves nothing behind. */
+Test(trace, operators_take_part_and_leave_nothing)
+{
+	struct fragi_run_tap_wish wish = {.id = 5, .for_ns = 10000000000, .traces = true};
+	struct rig rig;
+
+	for (size_t s = 0; s < FRAG_COUNT_OF(apps); s++) {
+		rig_prepare_good(&rig, &trace_plugin, apps[s]);
+		rig_start(&rig);
+		memset(&seen, 0, sizeof(seen));
+		seen.next[0] = seen.next[1] = UINT64_MAX;
+		RIG_AWAIT(noted(0) > 10);
+		cr_expect_not(is_traced(&rig, 0), "nothing goes around its ticks");
+		cr_expect_not(look(&rig));
+		cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+		RIG_AWAIT((cr_expect(look(&rig)), seen.ticks[0] > 1000 && seen.ticks[1] > 1000));
+		cr_expect(is_traced(&rig, 0) && is_traced(&rig, 1));
+		cr_expect_neq(seen.next[0], UINT64_MAX);
+		cr_expect_neq(seen.next[1], UINT64_MAX);
+		wish.for_ns = 0;
+		cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+		wish.for_ns = 10000000000;
+		RIG_AWAIT(!is_traced(&rig, 0) && !is_traced(&rig, 1));
+		cr_expect_not(look(&rig));
+		cr_expect_not(atomic_load(&exec_of(&rig, 0)->needs_full_check));
+		fragi_run_halt(rig.run);
+		rig_wait(&rig, rig_is_done, RIG_LIMIT_NS);
+		rig_end(&rig);
+		notes_clear();
+	}
+}
