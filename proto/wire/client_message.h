@@ -248,10 +248,11 @@ struct fw_tap {
 	int64_t every_ns; /* 0: FW_TAP_MIN_NS */
 	bool pictures;    /* also the picture in a message */
 	uint64_t ends;    /* seq of a TAP that ends; name and flow are not read; 0: it begins */
+	bool traces;      /* in place of a flow: what all operators do, from each host */
 };
 struct fw_tapped {
 	uint32_t tap;       /* of HOST_TAP; towards a client 0: reply_to is its TAP */
-	const void *passed; /* a frame of PASSED */
+	const void *passed; /* a frame of PASSED, or a chunk of a trace (base/trace.h) */
 	uint32_t size;
 };
 
@@ -264,6 +265,7 @@ struct fw_host_tap {
 	uint32_t fragment, op, port;
 	int64_t every_ns, for_ns;
 	bool pictures;
+	bool traces; /* what all its operators do; fragment, op and port are not read */
 };
 
 #define FW_FINDINGS_MAX 64

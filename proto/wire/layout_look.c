@@ -185,15 +185,19 @@ LAYOUT(looked, struct fw_looked, Looked, looked_flaw) = {
 };
 
 LAYOUT(tap, struct fw_tap, Tap, NULL) = {
-	NAME_OR_NONE(tap, name), FIELD(tap, flow), TIME(tap, every_ns),
-	FIELD(tap, pictures),    FIELD(tap, ends), END,
+	NAME_OR_NONE(tap, name),
+	FIELD(tap, flow),
+	TIME(tap, every_ns),
+	FIELD(tap, pictures),
+	FIELD(tap, ends),
+	FIELD(tap, traces),
+	END,
 };
 
 LAYOUT(host_tap, struct fw_host_tap, HostTap, NULL) = {
-	FIELD(host_tap, tap),      FIELD(host_tap, fragment),
-	FIELD(host_tap, op),       FIELD(host_tap, port),
-	TIME(host_tap, every_ns),  TIME(host_tap, for_ns),
-	FIELD(host_tap, pictures), END,
+	FIELD(host_tap, tap),      FIELD(host_tap, fragment), FIELD(host_tap, op),
+	FIELD(host_tap, port),     TIME(host_tap, every_ns),  TIME(host_tap, for_ns),
+	FIELD(host_tap, pictures), FIELD(host_tap, traces),   END,
 };
 
 LAYOUT(tapped, struct fw_tapped, Tapped, NULL) = {

@@ -856,3 +856,45 @@ Test(driver_look, an_encrypted_flow_needs_its_role)
 		world_fini(&w);
 	}
 }
+
+/* All hosts hear of a trace, also again, and the chunks of each are passed on as they come. */
+WORLD_TEST(driver_look, a_trace_asks_all_hosts, NULL)
+{
+	struct fw_message trace = {.kind = FW_TAP, .seq = 7};
+	const struct fw_message *m;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	trace.tap = (struct fw_tap){.name = "app", .flow = "", .traces = true};
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TRACE_MINOR - 1;
+	say(w, CLIENT, &trace);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	expect_refused(&m->answer, FRAGI_FAILURE_DRIVER_FULL,
+		       "worker a speaks protocol 1.13, and hosts can be traced from 1.14 on");
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TRACE_MINOR;
+	say(w, CLIENT, &trace);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_NONE);
+	cr_expect_str_eq(m->answer.name, "app");
+	for (uint64_t host = 1; host <= 2; host++) {
+		m = taken(w, host, FW_HOST_TAP);
+		cr_assert_not_null(m);
+		cr_expect_eq(m->host, host);
+		cr_expect(m->host_tap.traces);
+		cr_expect_eq(m->host_tap.for_ns, 4 * SECOND);
+	}
+	for (int i = 0; i < 3; i++)
+		for (uint32_t host = 1; host <= 2; host++) {
+			pass_message(w, host, host, 1);
+			m = taken(w, CLIENT, FW_TAPPED);
+			cr_assert_not_null(m);
+			cr_expect_eq(m->reply_to, 7);
+		}
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_not_null(taken(w, 1, FW_HOST_TAP), "again and again");
+	cr_expect_not_null(taken(w, 2, FW_HOST_TAP));
+}

@@ -587,7 +587,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_look(m, &message->looked.look);
 		return;
 	case FW_TAP:
-		message->tap = (struct fw_tap){word(m), word(m), 100000000, true, random_u64(m)};
+		message->tap =
+			(struct fw_tap){word(m), word(m), 100000000, true, random_u64(m), true};
 		return;
 	case FW_EXAMINE:
 		message->examine = (struct fw_examine){word(m)};
@@ -604,7 +605,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->tapped = (struct fw_tapped){7, block(m, 999), 999};
 		return;
 	case FW_HOST_TAP:
-		message->host_tap = (struct fw_host_tap){7, 1, 2, 3, 100000000, 4000000000, true};
+		message->host_tap =
+			(struct fw_host_tap){7, 1, 2, 3, 100000000, 4000000000, true, true};
 		return;
 	case FW_PASSED:
 		make_passed(m, &message->passed);

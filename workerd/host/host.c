@@ -221,6 +221,18 @@ static bool send_passed(void *arg, uint32_t tap, const struct fragi_passed *pass
 	return true;
 }
 
+/* What its operators did. While anything else waits to be sent, it is lost, and counted so. */
+static bool send_traced(void *arg, uint32_t tap, const struct fragi_trace_chunk *chunk)
+{
+	struct host *h = arg;
+	const struct fw_tapped tapped = {.tap = tap, .passed = chunk->bytes, .size = chunk->size};
+
+	if (h->control.unsent_bytes == 0)
+		raise_event(h, &(struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped},
+			    NULL);
+	return true;
+}
+
 static int wait_ms(const struct host *h, int run_fd)
 {
 	int64_t wait_ns = host_core_deadline_ns(h->core) - fragi_now_ns();
@@ -260,6 +272,8 @@ static void turn(struct host *h)
 	while (!h->has_ended && host_work_next(&h->work, &event))
 		raise_event(h, &event, NULL);
 	h->has_taps = host_work_passed(&h->work, send_passed, h);
+	if (h->has_taps)
+		host_work_traced(&h->work, send_traced, h);
 	if (fragi_now_ns() >= host_core_deadline_ns(h->core)) {
 		fragi_log_catch_up(0);
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);

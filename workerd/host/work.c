@@ -347,6 +347,7 @@ void host_work_tap(struct host_work *work, const struct fw_host_tap *request)
 		.every_ns = request->every_ns,
 		.for_ns = request->for_ns,
 		.pictures = request->pictures,
+		.traces = request->traces,
 	};
 	int r = fragi_run_tap(work->run, &wish);
 
@@ -357,6 +358,11 @@ void host_work_tap(struct host_work *work, const struct fw_host_tap *request)
 bool host_work_passed(struct host_work *work, fragi_run_passed_fn take, void *arg)
 {
 	return !work->is_under_way && work->run != NULL && fragi_run_passed(work->run, take, arg);
+}
+
+void host_work_traced(struct host_work *work, fragi_run_traced_fn take, void *arg)
+{
+	fragi_run_traced(work->run, take, arg);
 }
 
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request)

@@ -3,6 +3,7 @@
 #include <driverd/core/applications/wiring.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -26,6 +27,7 @@ struct tap {
 	uint32_t fragment, op, port; /* in the spec */
 	int64_t every_ns, due_ns;
 	bool pictures;
+	bool traces; /* all hosts, in place of that of an output */
 };
 
 struct drv_taps {
@@ -40,26 +42,43 @@ static const struct drv_host *host_of(const struct drv_app *app, const struct ta
 							 : NULL;
 }
 
-/* Returns 0 or -ENOMEM. */
-static int tell_host(const struct drv_app *app, const struct tap *tap, int64_t for_ns)
+static uint32_t minor_of(const struct tap *tap)
 {
-	const struct drv_host *host = host_of(app, tap);
+	return tap->traces ? FW_TRACE_MINOR : FW_TAP_MINOR;
+}
+
+static int tell_one(const struct drv_app *app, const struct tap *tap, const struct drv_host *host,
+		    int64_t for_ns)
+{
 	struct fw_message message = {.kind = FW_HOST_TAP, .run = app->run};
 
-	if (host == NULL || host->now.session == NULL || host->now.session->minor < FW_TAP_MINOR)
+	if (host == NULL || host->now.session == NULL || host->now.session->minor < minor_of(tap))
 		return 0;
 	message.host = host->number;
 	message.epoch = host->now.epoch;
 	message.host_tap = (struct fw_host_tap){
 		.tap = tap->id,
-		.fragment = app->fragments[tap->fragment].in_host,
+		.fragment = tap->traces ? 0 : app->fragments[tap->fragment].in_host,
 		.op = tap->op,
 		.port = tap->port,
 		.every_ns = tap->every_ns,
 		.for_ns = for_ns,
 		.pictures = tap->pictures,
+		.traces = tap->traces,
 	};
 	return drv_send(host->now.session, &message);
+}
+
+/* The host of its output, or all of them. Returns 0 or -ENOMEM. */
+static int tell_host(const struct drv_app *app, const struct tap *tap, int64_t for_ns)
+{
+	int r = 0;
+
+	if (!tap->traces)
+		return tell_one(app, tap, host_of(app, tap), for_ns);
+	for (uint32_t i = 0; r == 0 && i < app->host_count; i++)
+		r = tell_one(app, tap, &app->hosts[i], for_ns);
+	return r;
 }
 
 static bool is_of(const struct fragi_flow_info *flow, const struct tap *tap)
@@ -112,26 +131,26 @@ static uint32_t taps_on(const struct drv_core *core, const struct drv_app *app,
 		for (uint32_t i = 0; client->taps != NULL && i < client->taps->count; i++) {
 			const struct tap *tap = &client->taps->items[i];
 
-			count += tap->run == app->run && host_of(app, tap) == host;
+			count += tap->run == app->run && (tap->traces || host_of(app, tap) == host);
 		}
 	return count;
 }
 
-/* Why the host of the output cannot be tapped; NULL: it can. */
+/* Why a host cannot be tapped; NULL: it can. */
 static const char *why_not(const struct drv_session *client, const struct drv_app *app,
-			   const struct tap *tap)
+			   const struct tap *tap, const struct drv_host *host)
 {
-	const struct drv_host *host = host_of(app, tap);
-
 	if (client->taps != NULL && client->taps->count == DRV_TAPS_MAX)
 		return drv_text(client->core, "a client watches %d flows at most", DRV_TAPS_MAX);
 	if (host == NULL || host->now.session == NULL)
 		return "the operator that sends on this flow does not run at the moment";
-	if (host->now.session->minor < FW_TAP_MINOR)
+	if (host->now.session->minor < minor_of(tap))
 		return drv_text(
 			client->core,
-			"worker %s speaks protocol 1.%u, and flows can be watched from 1.%d on; install a newer frag there",
-			host->worker, host->now.session->minor, FW_TAP_MINOR);
+			"worker %s speaks protocol 1.%u, and %s from 1.%u on; install a newer frag there",
+			host->worker, host->now.session->minor,
+			tap->traces ? "hosts can be traced" : "flows can be watched",
+			minor_of(tap));
 	if (taps_on(client->core, app, host) >= DRV_HOST_TAPS_MAX)
 		return drv_text(client->core,
 				"%d flows of this host are watched already, as many as it takes",
@@ -175,10 +194,30 @@ static bool choose(struct drv_session *client, const struct drv_app *app,
 			drv_text(core, "%s is encrypted, and to see its messages", out_name));
 		return false;
 	}
-	why = why_not(client, app, tap);
+	why = why_not(client, app, tap, host_of(app, tap));
 	if (why != NULL)
 		drv_session_answer_failure(client, message->seq, name, FRAGI_FAILURE_DRIVER_FULL,
 					   why);
+	return why == NULL;
+}
+
+/*
+ * Whether all hosts that run know how; one that is started later takes part then. The client is
+ * answered if not.
+ */
+static bool may_trace(struct drv_session *client, const struct drv_app *app,
+		      const struct fw_message *message, const struct tap *tap)
+{
+	const char *why = drv_view_flow_count(app) == 0
+				  ? drv_text(client->core, "%s does not run yet", drv_app_name(app))
+				  : NULL;
+
+	for (uint32_t i = 0; why == NULL && i < app->host_count; i++)
+		if (app->hosts[i].now.session != NULL)
+			why = why_not(client, app, tap, &app->hosts[i]);
+	if (why != NULL)
+		drv_session_answer_failure(client, message->seq, drv_app_name(app),
+					   FRAGI_FAILURE_DRIVER_FULL, why);
 	return why == NULL;
 }
 
@@ -234,7 +273,8 @@ int drv_tap_change(struct drv_session *client, const struct fw_message *message)
 	char output[3 * FRAG_NAME_MAX + 3];
 	struct tap tap = {.seq = message->seq,
 			  .every_ns = message->tap.every_ns,
-			  .pictures = message->tap.pictures};
+			  .pictures = message->tap.pictures,
+			  .traces = message->tap.traces};
 	const struct drv_app *app;
 
 	if (message->tap.ends != 0)
@@ -244,8 +284,11 @@ int drv_tap_change(struct drv_session *client, const struct fw_message *message)
 		drv_refuse_unknown(client, message, message->tap.name);
 		return 0;
 	}
-	if (!choose(client, app, message, &tap, output))
+	if (!(tap.traces ? may_trace(client, app, message, &tap)
+			 : choose(client, app, message, &tap, output)))
 		return 0;
+	if (tap.traces)
+		snprintf(output, sizeof(output), "%s", drv_app_name(app));
 	if (tap.every_ns < FW_TAP_MIN_NS)
 		tap.every_ns = FW_TAP_MIN_NS;
 	tap.run = app->run;
@@ -305,7 +348,8 @@ static struct tap *find(const struct drv_host *host, uint32_t id, struct drv_ses
 		for (uint32_t i = 0; client->taps != NULL && i < client->taps->count; i++) {
 			struct tap *tap = &client->taps->items[i];
 
-			if (tap->id != id || tap->run != app->run || host_of(app, tap) != host)
+			if (tap->id != id || tap->run != app->run ||
+			    (!tap->traces && host_of(app, tap) != host))
 				continue;
 			*out_client = client;
 			return tap;
@@ -325,7 +369,7 @@ void drv_tap_take(struct drv_session *worker, const struct fw_message *message)
 		return;
 	core->items -= message->tapped.size / 64;
 	tap = find(host, message->tapped.tap, &client);
-	if (tap == NULL || core->now_ns < tap->due_ns)
+	if (tap == NULL || (core->now_ns < tap->due_ns && !tap->traces))
 		return;
 	/* half of it: what was held up comes in haste */
 	tap->due_ns = core->now_ns + tap->every_ns / 2;
