@@ -38,6 +38,7 @@ int ctl_health(int argc, char **argv);
 int ctl_snapshot(int argc, char **argv);
 int ctl_web(int argc, char **argv);
 int ctl_echo(int argc, char **argv);
+int ctl_trace(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 int ctl_schema(int argc, char **argv);

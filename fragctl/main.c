@@ -59,6 +59,8 @@ static const struct ctl_verb verbs[] = {
 	 ctl_health, "fragctl health cam1 --for 1s"},
 	{"snapshot", OPERATE, "writes what a driver knows into one file, for those who help",
 	 ctl_snapshot, "fragctl snapshot --since 2h"},
+	{"trace", OPERATE, "writes what all hosts do for a while into a file for Perfetto",
+	 ctl_trace, "fragctl trace cam1 --for 5s -o cam1.pftrace"},
 	{"echo", OPERATE, "prints messages of a flow while its application runs", ctl_echo,
 	 "fragctl echo cam1 fragment1.scale -n 5"},
 	{"workers", OPERATE, "lists the workers of a driver", ctl_workers, "fragctl workers"},

@@ -6,10 +6,11 @@
 #include <sched/exec.h>
 
 /*
- * The trace of an operator: each of its ticks leaves records in the ring of its host (base/trace.h).
- * The operator's thread takes part, and no longer, between two ticks, in the way that it takes taps
- * (tap.h). What was sent and received is not seen message by message: the ends of flows count, and
- * what a tick has added to the counts is its own. Without a trace nothing goes around the ticks.
+ * The trace of an operator: each of its ticks leaves records in the ring of its host
+ * (base/trace.h). The operator's thread takes part, and no longer, between two ticks, as it takes
+ * taps (tap.h). What was sent and received is not seen message by message: the ends of flows count,
+ * and what a tick has added to the counts is its own. Without a trace nothing goes around the
+ * ticks.
  */
 struct fragi_exec_trace;
 

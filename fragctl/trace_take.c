@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fragctl/trace_model.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/* Chunks of hosts become ticks and ends of messages, in arrays that are bounded. */
+
+struct ctl_trace *ctl_trace_create(void)
+{
+	return fragi_calloc(1, sizeof(struct ctl_trace));
+}
+
+static void host_fini(struct trace_host *host)
+{
+	for (uint32_t i = 0; i < host->op_count; i++)
+		fragi_free(host->ops[i]);
+	for (uint32_t i = 0; i < host->flow_count; i++) {
+		fragi_free(host->flows[i].from);
+		fragi_free(host->flows[i].to);
+	}
+	fragi_free(host->ops);
+	fragi_free(host->flows);
+	fragi_free(host->peers);
+	fragi_free(host->name);
+}
+
+void ctl_trace_destroy(struct ctl_trace *trace)
+{
+	if (trace == NULL)
+		return;
+	for (uint32_t i = 0; i < trace->host_count; i++)
+		host_fini(&trace->hosts[i]);
+	fragi_free(trace->hosts);
+	fragi_free(trace->ticks);
+	fragi_free(trace->ends);
+	fragi_free(trace->sent);
+	fragi_free(trace->received);
+	fragi_free(trace->order);
+	fragi_free(trace);
+}
+
+/* Makes room for an index. New items are zero. Returns 0, -EBADMSG beyond the most, or -ENOMEM. */
+static int grow(void *items, uint32_t *count, uint32_t index, uint32_t most, size_t size)
+{
+	uint8_t *grown;
+	uint32_t room = *count;
+
+	if (index < room)
+		return 0;
+	if (index >= most)
+		return -EBADMSG;
+	while (room <= index)
+		room = room < 16 ? 16 : 2 * room;
+	grown = fragi_realloc(*(void **)items, room * size);
+	if (grown == NULL)
+		return -ENOMEM;
+	memset(grown + *count * size, 0, (room - *count) * size);
+	*(void **)items = grown;
+	*count = room;
+	return 0;
+}
+
+static int keep_text(char **kept, const char *text)
+{
+	char *copy;
+
+	if (*kept != NULL && strcmp(*kept, text) == 0)
+		return 0;
+	copy = fragi_strdup(text);
+	if (copy == NULL)
+		return -ENOMEM;
+	fragi_free(*kept);
+	*kept = copy;
+	return 0;
+}
+
+static struct trace_host *find(const struct ctl_trace *trace, uint32_t number, uint64_t epoch)
+{
+	for (uint32_t i = 0; i < trace->host_count; i++)
+		if (trace->hosts[i].first.host == number && trace->hosts[i].first.epoch == epoch)
+			return &trace->hosts[i];
+	return NULL;
+}
+
+static int take_host(struct ctl_trace *trace, const struct fragi_trace_read *read,
+		     struct trace_host **out_host)
+{
+	struct trace_host *host = find(trace, read->host.host, read->host.epoch), *grown;
+
+	if (host == NULL && trace->host_count == TRACE_HOSTS_MAX)
+		return -EBADMSG;
+	if (host == NULL) {
+		grown = fragi_realloc(trace->hosts, (trace->host_count + 1) * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		trace->hosts = grown;
+		host = &grown[trace->host_count++];
+		*host = (struct trace_host){.first = read->host, .last = read->host};
+		host->error_ns = host == grown ? 0 : -1;
+		host->lost_chunks = read->host.number;
+	} else if (read->host.number > host->last.number + 1) {
+		host->lost_chunks += read->host.number - host->last.number - 1;
+	}
+	host->last = read->host;
+	strncpy(host->clock, read->other, sizeof(host->clock) - 1);
+	host->peer_count = 0;
+	*out_host = host;
+	return keep_text(&host->name, read->text);
+}
+
+static int take_peer(struct trace_host *host, const struct fragi_trace_peer *peer)
+{
+	struct fragi_trace_peer *grown;
+
+	if (host->peer_count >= TRACE_HOSTS_MAX || peer->error_ns < 0)
+		return -EBADMSG;
+	grown = fragi_realloc(host->peers, (host->peer_count + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	host->peers = grown;
+	host->peers[host->peer_count++] = *peer;
+	return 0;
+}
+
+static int take_flow(struct trace_host *host, const struct fragi_trace_read *read)
+{
+	int r = grow(&host->flows, &host->flow_count, read->flow.row, TRACE_ROWS_MAX,
+		     sizeof(*host->flows));
+	struct trace_flow *flow;
+
+	if (r < 0)
+		return r;
+	flow = &host->flows[read->flow.row];
+	flow->info = read->flow;
+	r = keep_text(&flow->from, read->text);
+	return r < 0 ? r : keep_text(&flow->to, read->other);
+}
+
+static int take_op(struct trace_host *host, const struct fragi_trace_read *read)
+{
+	int r = grow(&host->ops, &host->op_count, read->row, TRACE_ROWS_MAX, sizeof(*host->ops));
+
+	return r < 0 ? r : keep_text(&host->ops[read->row], read->text);
+}
+
+static void take_thread(struct trace_host *host, const struct fragi_trace_read *read)
+{
+	uint32_t i = 0;
+
+	while (i < host->thread_count && host->threads[i].tid != read->tid)
+		i++;
+	if (i == TRACE_THREADS_MAX)
+		return;
+	host->thread_count += i == host->thread_count;
+	host->threads[i] = (struct trace_thread){.tid = read->tid};
+	strncpy(host->threads[i].name, read->text, sizeof(host->threads[i].name) - 1);
+}
+
+/* What `to` is ahead of `from`, as one of them knows; false: neither does. */
+static bool compare(const struct trace_host *from, const struct trace_host *to,
+		    int64_t *out_ahead_ns, int64_t *out_error_ns)
+{
+	*out_ahead_ns = *out_error_ns = 0;
+	if (from->clock[0] != '\0' && strcmp(from->clock, to->clock) == 0)
+		return true;
+	for (int way = 0; way < 2; way++) {
+		const struct trace_host *a = way == 0 ? from : to, *b = way == 0 ? to : from;
+
+		for (uint32_t i = 0; i < a->peer_count; i++)
+			if (a->peers[i].host == b->first.host &&
+			    a->peers[i].epoch == b->first.epoch) {
+				*out_ahead_ns =
+					way == 0 ? a->peers[i].ahead_ns : -a->peers[i].ahead_ns;
+				*out_error_ns = a->peers[i].error_ns;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* By the best way over other hosts: each is placed at once, or one after the other. */
+static void place(struct ctl_trace *trace, struct trace_host *host)
+{
+	int64_t ahead_ns, error_ns, best_ns = -1, best_ahead_ns = 0;
+
+	if (host == trace->hosts)
+		return;
+	for (uint32_t i = 0; i < trace->host_count; i++) {
+		const struct trace_host *other = &trace->hosts[i];
+
+		if (other == host || other->error_ns < 0 ||
+		    !compare(other, host, &ahead_ns, &error_ns))
+			continue;
+		if (__builtin_add_overflow(error_ns, other->error_ns, &error_ns) ||
+		    __builtin_add_overflow(ahead_ns, other->ahead_ns, &ahead_ns) ||
+		    (best_ns >= 0 && error_ns >= best_ns))
+			continue;
+		best_ns = error_ns;
+		best_ahead_ns = ahead_ns;
+	}
+	if (best_ns < 0)
+		return;
+	host->ahead_ns = best_ahead_ns;
+	host->error_ns = best_ns;
+	host->worst_ns = best_ns > host->worst_ns ? best_ns : host->worst_ns;
+}
+
+static uint64_t key_of(const struct ctl_trace *trace, const struct trace_host *host,
+		       const struct fragi_trace_flow *flow)
+{
+	uint64_t key = flow->is_sent && flow->is_received
+			       ? (uint64_t)(host - trace->hosts) << 32 | flow->row
+			       : UINT64_C(1) << 63 | flow->link << 24 | flow->flow;
+
+	return key;
+}
+
+static int add_tick(struct ctl_trace *trace, const struct trace_host *host,
+		    const struct fragi_trace_record *record)
+{
+	int r = grow(&trace->ticks, &trace->tick_room, trace->tick_count, TRACE_TICKS_MAX,
+		     sizeof(*trace->ticks));
+
+	if (r < 0)
+		return r;
+	trace->ticks[trace->tick_count++] = (struct trace_tick){
+		.begin_ns = (int64_t)record->begin,
+		.end_ns = (int64_t)record->value,
+		.ahead_ns = host->ahead_ns,
+		.is_placed = host->error_ns >= 0,
+		.host = (uint32_t)(host - trace->hosts),
+		.op = record->object,
+		.tid = record->count,
+	};
+	return 0;
+}
+
+static int add_end(struct ctl_trace *trace, const struct trace_host *host,
+		   const struct fragi_trace_record *record)
+{
+	const struct trace_flow *flow =
+		record->object < host->flow_count ? &host->flows[record->object] : NULL;
+	int r = grow(&trace->ends, &trace->end_room, trace->end_count, TRACE_ENDS_MAX,
+		     sizeof(*trace->ends));
+
+	if (r < 0)
+		return r;
+	if (flow == NULL || flow->from == NULL) /* its name was lost with a chunk */
+		return 0;
+	trace->ends[trace->end_count++] = (struct trace_end){
+		.key = key_of(trace, host, &flow->info),
+		.first = record->value - flow->info.before,
+		.count = record->count,
+		.tick = trace->tick_count - 1,
+		.row = record->object,
+		.is_sent = record->kind == FRAGI_TRACE_SENT,
+	};
+	return 0;
+}
+
+static int take_records(struct ctl_trace *trace, const struct trace_host *host,
+			const struct fragi_trace_read *read)
+{
+	bool is_full = false;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < read->record_count; i++) {
+		const struct fragi_trace_record record = fragi_trace_record_at(read, i);
+
+		if (record.kind == FRAGI_TRACE_TICK) {
+			r = add_tick(trace, host, &record);
+			is_full = r == -EBADMSG;
+			trace->cut += is_full;
+		} else if (record.kind != FRAGI_TRACE_SENT && record.kind != FRAGI_TRACE_RECEIVED) {
+			return -EBADMSG;
+		} else if (!is_full && trace->tick_count > 0) {
+			r = add_end(trace, host, &record);
+		}
+		r = r == -EBADMSG ? 0 : r;
+	}
+	return r;
+}
+
+int ctl_trace_take(struct ctl_trace *trace, const uint8_t *bytes, uint32_t size)
+{
+	struct trace_host *host = NULL;
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+	int r, taken = 0;
+
+	while (taken == 0 && (r = fragi_trace_read(bytes, size, &at, &read)) > 0) {
+		if (read.kind != FRAGI_TRACE_HOST && host == NULL)
+			return -EBADMSG;
+		switch (read.kind) {
+		case FRAGI_TRACE_HOST:
+			taken = take_host(trace, &read, &host);
+			break;
+		case FRAGI_TRACE_OPERATOR:
+			taken = take_op(host, &read);
+			break;
+		case FRAGI_TRACE_FLOW:
+			taken = take_flow(host, &read);
+			break;
+		case FRAGI_TRACE_THREAD:
+			take_thread(host, &read);
+			break;
+		case FRAGI_TRACE_PEER:
+			taken = take_peer(host, &read.peer);
+			break;
+		case FRAGI_TRACE_RECORDS:
+			place(trace, host);
+			taken = take_records(trace, host, &read);
+			break;
+		}
+	}
+	return taken < 0 ? taken : r;
+}
