@@ -55,7 +55,7 @@ static void host_fini(struct drv_host *host)
 	drv_account_fini(host);
 	fragi_free(host->texts);
 	host->texts = NULL;
-	fw_message_free(host->next.prepared);
+	drv_process_fini(&host->next);
 	drv_replacement_fini(&host->replacement);
 	drv_restarts_fini(&host->restarts);
 }

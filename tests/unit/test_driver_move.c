@@ -274,6 +274,34 @@ WORLD_TEST(driver_move, a_broken_link_to_a_new_process_that_lives_is_the_cause, 
 		   "the data link between f1 on worker a and f2 on worker c was lost, while");
 }
 
+/* The worker is killed after its process was prepared; its crash reporter says what it counted. */
+static void new_is_lost(struct world *w, bool is_reported)
+{
+	new_is_prepared(w);
+	old_has_drained(w);
+	speaking_epoch[2] = 2;
+	if (is_reported)
+		say_stats(w, NEW, 2, true, 0, 0);
+	old_ends(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	say_stats(w, 1, 1, true, 5, 0);
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"sent\": 5, \"delivered\": 5");
+}
+
+WORLD_TEST(driver_move, last_counts_that_come_before_a_process_takes_over_are_kept, move_begins)
+{
+	new_is_lost(w, true);
+	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
+}
+
+WORLD_TEST(driver_move, what_a_process_that_takes_over_counted_is_unknown_else, move_begins)
+{
+	new_is_lost(w, false);
+	assert_has(w->json, "\"exact\": false");
+}
+
 WORLD_TEST(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes, move_begins)
 {
 	new_is_prepared(w);

@@ -101,6 +101,8 @@ extern const struct fragi_machine drv_host_machine;
 void drv_host_transition(struct drv_host *host, enum drv_host_state to);
 /* Now is another process from now on, of the worker that it is attached to. */
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
+/* Frees what it owns, but for its report. */
+void drv_process_fini(struct drv_process *process);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
 /* Assigns the host to a worker. */
 void drv_host_attach(struct drv_host *host, struct drv_session *session);

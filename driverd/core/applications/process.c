@@ -125,6 +125,13 @@ void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state s
 	drv_app_wake(app);
 }
 
+void drv_process_fini(struct drv_process *process)
+{
+	fw_message_free(process->prepared);
+	fw_message_free(process->stats);
+	*process = (struct drv_process){0};
+}
+
 void drv_host_attach(struct drv_host *host, struct drv_session *session)
 {
 	if (session->first_host == NULL)

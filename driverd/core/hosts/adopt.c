@@ -70,7 +70,6 @@ void drv_adopt_forget(struct drv_process *process)
 		return;
 	drv_start_reserve_host(host, process->session, -1);
 	core->work_left = core->has_room = true; /* others may have its place */
-	fw_message_free(process->prepared);
 	if (process == &host->now) {
 		fw_message_free(host->tables);
 		host->tables = NULL;
@@ -78,7 +77,7 @@ void drv_adopt_forget(struct drv_process *process)
 	}
 	fragi_free(host->replacement.failed); /* of next */
 	host->replacement.failed = NULL;
-	*process = (struct drv_process){0};
+	drv_process_fini(process);
 }
 
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report)

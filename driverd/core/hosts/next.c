@@ -70,7 +70,13 @@ void drv_next_message(struct drv_host *host, struct fw_message *message)
 		host->replacement.has_ended = true;
 		next_failed(host, message->exit.failure.code, message->exit.failure.sentence);
 		break;
-	default: /* it counts nothing yet */
+	case FW_HOST_STATS: /* it counts nothing yet; if its worker has died, these are the last */
+		if (!message->stats.final)
+			break;
+		fw_message_free(host->next.stats);
+		host->next.stats = message;
+		return;
+	default:
 		break;
 	}
 	fw_message_free(message);
@@ -103,6 +109,5 @@ void drv_replace_let_go(struct drv_host *host, bool kill)
 		drv_start_reserve_host(host, next->session, -1);
 		host->app->core->work_left = host->app->core->has_room = true; /* for others */
 	}
-	fw_message_free(next->prepared);
-	*next = (struct drv_process){0};
+	drv_process_fini(next);
 }

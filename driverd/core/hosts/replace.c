@@ -291,7 +291,7 @@ static void take_over(struct drv_host *host)
 {
 	struct drv_replacement *r = &host->replacement;
 	struct drv_session *session = host->next.session;
-	struct fw_message *prepared = host->next.prepared;
+	struct fw_message *prepared = host->next.prepared, *stats = host->next.stats;
 	const uint64_t epoch = host->next.epoch;
 
 	if (drv_host_take_texts(host, session) < 0) {
@@ -312,6 +312,8 @@ static void take_over(struct drv_host *host)
 	host->now.goal = host->now.asked = DRV_GOAL_PREPARED;
 	fw_message_free(host->now.prepared);
 	host->now.prepared = prepared;
+	if (stats != NULL)
+		drv_account_take(host, stats);
 	if (r->cause != DRV_CAUSE_SWAP)
 		take_place(host);
 	drv_request_past(host);
