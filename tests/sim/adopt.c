@@ -160,11 +160,14 @@ static void forget_app(struct sim *sim, struct sim_app *app)
 	sim->waiting++;
 }
 
-/* It had come to its end by itself, and its workers, which are there, could have said so. */
+/*
+ * It had come to its end by itself, and its workers, which are there, could have said so. A driver
+ * that is to end at once does not wait for that, nor until the disk is ready for an adoption.
+ */
 static void check_twice(struct sim *sim, const struct sim_app *app)
 {
 	bool known = !sim->disk.was_lost && app->has_result && app->result == FRAGI_SUMMARY_DONE &&
-		     !app->excused;
+		     !app->excused && !app->was_cut;
 
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
@@ -323,6 +326,7 @@ void sim_adopt_died(struct sim *sim, bool crashed)
 	for (uint32_t i = 0; i < sim->apps_given; i++) {
 		struct sim_app *app = &sim->apps[i];
 
+		app->was_cut = app->was_cut || (app->cut && !app->ended);
 		app->cut = false; /* why it is to end at once is known to nobody else */
 		app->ran = !app->ended && (app->state == DRV_APP_RUNNING ||
 					   (app->ran && app->state <= DRV_APP_STARTING));

@@ -334,7 +334,8 @@ struct sim_app {
 	bool kept;             /* ... and that was only the end of a workerd that has a reporter */
 	bool disturbed;        /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
-	bool cut; /* the user stopped it a second time, before it was being ended already */
+	bool cut;     /* the user stopped it a second time, before it was being ended already */
+	bool was_cut; /* ... and its driver ended before it did */
 	/* restart.c */
 	bool restarts; /* some of its hosts */
 	struct sim_on_failure on_failure[SIM_FRAGMENTS_MAX];

@@ -268,7 +268,7 @@ void drv_adopt_work(struct drv_app *app)
 	bool is_whole;
 
 	if (app->end >= DRV_END_FAILED) { /* a stop in order waits until it runs here */
-		give_up(app, "it was stopped before its workers had reported it");
+		give_up(app, "it was told to end at once before it was adopted");
 		return;
 	}
 	if (!app->adopting->is_touched && !app->timers.phase.is_due)
