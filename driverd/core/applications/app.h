@@ -104,6 +104,13 @@ struct drv_placing {
 	int64_t again_ns;    /* when the next attempt may be made */
 };
 
+/* Of its hosts, one after the other, because of drains (hosts/move.c). */
+struct drv_moves {
+	bool is_back;     /* some go back to a worker that was drained */
+	uint32_t looked;  /* hosts before this one are moved, or stay */
+	int64_t until_ns; /* so long a stop waits for one; 0: none is wanted */
+};
+
 /* The times at which the application reached its milestones; 0: not yet. */
 struct drv_app_times {
 	int64_t given_ns;
@@ -187,9 +194,7 @@ struct drv_app {
 	uint32_t replaced_count; /* hosts that are replaced, without those that still run */
 	struct drv_host *moving; /* the one that is drained or swapped; NULL: none */
 	struct drv_swap *swap;   /* of a library; NULL: none (swap.h) */
-	bool returns;            /* some go back to a worker that was drained */
-	uint32_t looked_count;   /* hosts before this one are moved, or stay */
-	int64_t move_until_ns;   /* so long a stop waits for it; 0: none is wanted */
+	struct drv_moves moves;
 	struct drv_suspicion *suspicions; /* the oldest first; owned (suspicion.c) */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */

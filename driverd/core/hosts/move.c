@@ -48,7 +48,7 @@ void drv_move_back(struct drv_core *core, const char *worker)
 
 			if (r->home == NULL || strcmp(r->home, worker) != 0)
 				continue;
-			r->returns = app->returns = app->workers_changed = true;
+			r->returns = app->moves.is_back = app->workers_changed = true;
 			drv_app_wake(app);
 		}
 	}
@@ -118,23 +118,23 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 
 bool drv_move_has_more(const struct drv_app *app)
 {
-	return (app->core->drained_count != 0 || app->returns) && app->moving == NULL &&
-	       (app->workers_changed || app->looked_count < app->host_count);
+	return (app->core->drained_count != 0 || app->moves.is_back) && app->moving == NULL &&
+	       (app->workers_changed || app->moves.looked < app->host_count);
 }
 
 void drv_move_look(struct drv_app *app)
 {
-	if (app->core->drained_count == 0 && !app->returns)
+	if (app->core->drained_count == 0 && !app->moves.is_back)
 		return;
 	if (app->workers_changed) {
-		app->looked_count = 0;
-		app->returns = false;
+		app->moves.looked = 0;
+		app->moves.is_back = false;
 	}
 	app->workers_changed = false;
-	for (uint32_t i = 0; i < app->host_count && !app->returns; i++)
-		app->returns = app->hosts[i].replacement.returns;
-	while (app->looked_count < app->host_count && app->moving == NULL) {
-		struct drv_host *host = &app->hosts[app->looked_count++];
+	for (uint32_t i = 0; i < app->host_count && !app->moves.is_back; i++)
+		app->moves.is_back = app->hosts[i].replacement.returns;
+	while (app->moves.looked < app->host_count && app->moving == NULL) {
+		struct drv_host *host = &app->hosts[app->moves.looked++];
 		struct drv_session *session;
 		struct drv_place place;
 

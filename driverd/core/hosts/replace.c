@@ -57,7 +57,7 @@ bool drv_replace_holds(const struct drv_app *app)
 {
 	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
 	       !app->moving->replacement.is_given_up && app->end < DRV_END_FAILED &&
-	       (app->move_until_ns == 0 || app->core->now_ns < app->move_until_ns);
+	       (app->moves.until_ns == 0 || app->core->now_ns < app->moves.until_ns);
 }
 
 void drv_replacement_fini(struct drv_replacement *replacement)
@@ -502,8 +502,8 @@ static int64_t next_look(const struct drv_host *host)
 
 static void wait_for_move(struct drv_app *app)
 {
-	if (app->end == DRV_END_IN_ORDER && app->move_until_ns == 0 && drv_replace_holds(app))
-		app->move_until_ns = app->core->now_ns + app->core->config.drain_ns;
+	if (app->end == DRV_END_IN_ORDER && app->moves.until_ns == 0 && drv_replace_holds(app))
+		app->moves.until_ns = app->core->now_ns + app->core->config.drain_ns;
 }
 
 enum drv_work drv_replace_work(struct drv_app *app)
@@ -533,8 +533,8 @@ enum drv_work drv_replace_work(struct drv_app *app)
 		if (next_look(host) < next_ns)
 			next_ns = next_look(host);
 	}
-	if (app->move_until_ns > core->now_ns && app->move_until_ns < next_ns)
-		next_ns = app->move_until_ns;
+	if (app->moves.until_ns > core->now_ns && app->moves.until_ns < next_ns)
+		next_ns = app->moves.until_ns;
 	if (next_ns != INT64_MAX)
 		drv_set(core, &app->timers.retry, next_ns);
 	else
