@@ -17,6 +17,8 @@ LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
 SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
 # The folders of the driver's core: a function is called from its own folder and from higher rows.
 DRIVER_CORE = ["base", "persist", "sessions", "applications", "view", "placement", "hosts", "clients", ""]
+CIRCLE_MAX = 8  # files of it that call each other
+MEMBERS_MAX, FLAGS_MAX = 40, 4  # of struct drv_app
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|in_flight|ucx_env)\.h")
 # Only these may open a shared object.
@@ -90,27 +92,57 @@ def code_of(path):
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"', "", text, flags=re.S)
 
 
-def calls_upward(paths):
-    """Calls in the driver's core of functions that are defined in a higher folder."""
-    def level(path):
-        return DRIVER_CORE.index(os.path.dirname(path)[len("driverd/core"):].lstrip("/"))
+def driver_calls(paths):
+    """In the driver's core: (caller's file, function, file that defines it) of calls to other files."""
     texts = {path: code_of(path) for path in paths if re.match(r"driverd/core/.*\.c$", path)}
     home = {}
     for path, text in texts.items():
         for name in re.findall(r"^(?!static)[a-z][\w \*]*?\b(drv_\w+)\([^;{]*\)\n\{", text, re.M):
             home[name] = path
-    wrong = []
-    for path, text in texts.items():
-        for name in sorted(set(re.findall(r"\b(drv_\w+)\(", text))):
-            if name in home and level(home[name]) > level(path):
-                wrong.append("%s: calls %s of %s, which is above it" % (path, name, home[name]))
-    return wrong
+    return [(path, name, home[name]) for path, text in texts.items()
+            for name in sorted(set(re.findall(r"\b(drv_\w+)\(", text)))
+            if name in home and home[name] != path]
+
+
+def calls_upward(calls):
+    """Calls of functions that are defined in a higher folder."""
+    def level(path):
+        return DRIVER_CORE.index(os.path.dirname(path)[len("driverd/core"):].lstrip("/"))
+    return ["%s: calls %s of %s, which is above it" % (path, name, home)
+            for path, name, home in calls if level(home) > level(path)]
+
+
+def circles(calls):
+    """Files that call each other, be it over others, where they are more than CIRCLE_MAX."""
+    reach = {path: {path} for call in calls for path in (call[0], call[2])}
+    for path, found in reach.items():
+        left = [path]
+        while left:
+            at = left.pop()
+            new = {home for caller, _, home in calls if caller == at} - found
+            found |= new
+            left += new
+    groups = {tuple(sorted(other for other in reach[path] if path in reach[other])) for path in reach}
+    return ["these %d files call each other in a circle, of at most %d: %s" % (len(group), CIRCLE_MAX, " ".join(group))
+            for group in sorted(groups) if len(group) > CIRCLE_MAX]
+
+
+def members(paths):
+    """struct drv_app, where it has too many members, or flags among them."""
+    path = "driverd/core/applications/app.h"
+    if path not in paths:
+        return []
+    text = re.search(r"^struct drv_app \{(.*?)^\};", code_of(path), re.M | re.S).group(1)
+    count, flags = text.count(";"), len(re.findall(r"^\tbool ", text, re.M))
+    return ["%s: struct drv_app has %d members, %d of them flags; at most %d and %d: group some by their noun" %
+            (path, count, flags, MEMBERS_MAX, FLAGS_MAX)] if count > MEMBERS_MAX or flags > FLAGS_MAX else []
 
 
 def main():
     files = subprocess.run(["git", "ls-files", "*.c", "*.h"], capture_output=True, text=True, check=True)
     wrong = 0
-    for line in calls_upward(files.stdout.split()):
+    calls = driver_calls(files.stdout.split())
+    for line in calls_upward(calls) + circles(calls) + members(files.stdout.split()):
         print(line)
         wrong += 1
     for path in files.stdout.split():
