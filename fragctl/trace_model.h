@@ -80,8 +80,8 @@ struct ctl_trace {
 	struct trace_mark *sent, *received; /* by tick */
 	uint32_t message_count;
 	uint64_t unmatched; /* messages beyond those that are looked at */
-	uint64_t
-		backwards; /* messages whose receiver's tick ended before that of the sender began */
+	/* messages whose receiver's tick ended before that of the sender began */
+	uint64_t backwards;
 };
 
 #endif

@@ -123,8 +123,8 @@ def circles(calls):
             found |= new
             left += new
     groups = {tuple(sorted(other for other in reach[path] if path in reach[other])) for path in reach}
-    return ["these %d files call each other in a circle, of at most %d: %s" % (len(group), CIRCLE_MAX, " ".join(group))
-            for group in sorted(groups) if len(group) > CIRCLE_MAX]
+    return ["these %d files call each other in a circle, of at most %d: %s" % (
+                len(group), CIRCLE_MAX, " ".join(group)) for group in sorted(groups) if len(group) > CIRCLE_MAX]
 
 
 def members(paths):
@@ -134,8 +134,10 @@ def members(paths):
         return []
     text = re.search(r"^struct drv_app \{(.*?)^\};", code_of(path), re.M | re.S).group(1)
     count, flags = text.count(";"), len(re.findall(r"^\tbool ", text, re.M))
-    return ["%s: struct drv_app has %d members, %d of them flags; at most %d and %d: group some by their noun" %
-            (path, count, flags, MEMBERS_MAX, FLAGS_MAX)] if count > MEMBERS_MAX or flags > FLAGS_MAX else []
+    if count <= MEMBERS_MAX and flags <= FLAGS_MAX:
+        return []
+    return ["%s: struct drv_app has %d members, %d of them flags; at most %d and %d: group some" % (
+        path, count, flags, MEMBERS_MAX, FLAGS_MAX)]
 
 
 def main():
