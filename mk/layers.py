@@ -122,9 +122,11 @@ def circles(calls):
             new = {home for caller, _, home in calls if caller == at} - found
             found |= new
             left += new
-    groups = {tuple(sorted(other for other in reach[path] if path in reach[other])) for path in reach}
+    groups = {tuple(sorted(other for other in found if path in reach[other]))
+              for path, found in reach.items()}
     return ["these %d files call each other in a circle, of at most %d: %s" % (
-                len(group), CIRCLE_MAX, " ".join(group)) for group in sorted(groups) if len(group) > CIRCLE_MAX]
+                len(group), CIRCLE_MAX, " ".join(group))
+            for group in sorted(groups) if len(group) > CIRCLE_MAX]
 
 
 def members(paths):
