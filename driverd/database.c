@@ -83,6 +83,8 @@ static const char select_events[] = "SELECT event, unix_ns, kind, application, r
 
 struct drv_database {
 	const char *folder;
+	char path[PATH_MAX + sizeof(DRV_DATABASE_FILE) + 1];
+	bool is_doubted; /* the disk has failed: SQLite may have in memory what is not there */
 	sqlite3 *sqlite;
 	sqlite3_stmt *puts[DRV_RECORD_KINDS], *forget_events, *forget_placement;
 };
@@ -118,7 +120,22 @@ static int code_of(sqlite3 *sqlite, int result)
 	}
 }
 
-static int fail(const char *folder, int code, struct frag_err *err)
+static const char *advice_for(int code)
+{
+	switch (code) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return "make room there, or give --state-dir another folder";
+	case -EIO:
+		return "its disk fails, as dmesg says more closely; nothing shows that what is there is damaged: copy the folder to another disk, and give that copy to --state-dir";
+	case -EROFS:
+		return "its file system is mounted read-only, which is also what the kernel does after errors of a disk (dmesg); mount it for writing, or give --state-dir a folder that driverd may write to";
+	default:
+		return "give --state-dir a folder that driverd may write to";
+	}
+}
+
+int drv_database_fail(const char *folder, int code, struct frag_err *err)
 {
 	if (code == -EUCLEAN)
 		return frag_err_set(
@@ -126,15 +143,38 @@ static int fail(const char *folder, int code, struct frag_err *err)
 			"%s/" DRV_DATABASE_FILE
 			" is damaged, or of another program or a newer driverd; install that driverd, or see that nothing runs any more that this folder's driver started, move the file away, and start the applications anew",
 			folder);
-	return frag_err_set(
-		err, code, "cannot keep state in %s: %s; %s", folder, frag_strerror(code),
-		code == -ENOSPC ? "make room there, or give --state-dir another folder"
-				: "give --state-dir a folder that driverd may write to");
+	return frag_err_set(err, code, "cannot keep state in %s: %s; %s", folder,
+			    frag_strerror(code), advice_for(code));
 }
 
+/* Whether the disk does not give back what the file at `which` holds. */
+static bool cannot_read(sqlite3 *sqlite, int which)
+{
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+	char page[4096];
+	int result;
+
+	(void)sqlite3_file_control(sqlite, "main", which, &file);
+	if (file == NULL || file->pMethods == NULL)
+		return false;
+	result = file->pMethods->xFileSize(file, &size);
+	for (sqlite3_int64 at = 0; result == SQLITE_OK && at + (int)sizeof(page) <= size;
+	     at += (int)sizeof(page))
+		result = file->pMethods->xRead(file, page, sizeof(page), at);
+	return result != SQLITE_OK;
+}
+
+/* SQLite may call a page damaged that the disk did not give it. */
 static int fail_as(struct drv_database *database, int result, struct frag_err *err)
 {
-	return fail(database->folder, code_of(database->sqlite, result), err);
+	int code = code_of(database->sqlite, result);
+
+	if (code == -EUCLEAN && (cannot_read(database->sqlite, SQLITE_FCNTL_FILE_POINTER) ||
+				 cannot_read(database->sqlite, SQLITE_FCNTL_JOURNAL_POINTER)))
+		code = -EIO;
+	database->is_doubted |= code == -EIO || code == -EUCLEAN;
+	return drv_database_fail(database->folder, code, err);
 }
 
 static int64_t number_of(sqlite3 *sqlite, const char *pragma)
@@ -242,6 +282,8 @@ static int make_file(const char *folder, const char *path, struct frag_err *err)
 
 		snprintf(log, sizeof(log), "%s%s", path, logs[i]);
 		r = fragi_trusted_path_check(log, geteuid(), &why);
+		if (r == -EIO)
+			return drv_database_fail(folder, r, err);
 		if (r < 0 && r != -ENOENT)
 			return frag_err_set(err, r, "--state-dir: driverd %s", why.text);
 	}
@@ -254,12 +296,12 @@ static int make_file(const char *folder, const char *path, struct frag_err *err)
 			"%s/" DRV_DATABASE_FILE
 			" is empty: something has truncated it, and what driverd kept there is lost; restore it from a backup, or see that nothing runs any more that this folder's driver started, remove the file, and start the applications anew",
 			folder);
-	return r < 0 ? fail(folder, r, err) : 0;
+	return r < 0 ? drv_database_fail(folder, r, err) : 0;
 }
 
-static int connect(struct drv_database *database, const char *path)
+static int connect(struct drv_database *database)
 {
-	int result = sqlite3_open_v2(path, &database->sqlite, OPEN_FLAGS, NULL);
+	int result = sqlite3_open_v2(database->path, &database->sqlite, OPEN_FLAGS, NULL);
 
 	if (result == SQLITE_OK)
 		result = sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -280,9 +322,22 @@ static int connect(struct drv_database *database, const char *path)
 	return result;
 }
 
+static void disconnect(struct drv_database *database)
+{
+	for (int kind = 0; kind < DRV_RECORD_KINDS; kind++) {
+		sqlite3_finalize(database->puts[kind]);
+		database->puts[kind] = NULL;
+	}
+	sqlite3_finalize(database->forget_events);
+	sqlite3_finalize(database->forget_placement);
+	database->forget_events = database->forget_placement = NULL;
+	sqlite3_close(database->sqlite);
+	database->sqlite = NULL;
+}
+
 int drv_database_open(const char *folder, struct drv_database **out_database, struct frag_err *err)
 {
-	char real[PATH_MAX], path[PATH_MAX + sizeof(DRV_DATABASE_FILE) + 1];
+	char real[PATH_MAX];
 	struct drv_database *database = fragi_calloc(1, sizeof(*database));
 	int r = database == NULL ? -ENOMEM : 0, result;
 
@@ -290,15 +345,15 @@ int drv_database_open(const char *folder, struct drv_database **out_database, st
 	if (r == 0 && realpath(folder, real) == NULL)
 		r = -errno;
 	if (r < 0) {
-		fail(folder, r, err);
+		drv_database_fail(folder, r, err);
 		goto err_database;
 	}
-	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, real);
-	r = make_file(folder, path, err);
+	snprintf(database->path, sizeof(database->path), "%s/" DRV_DATABASE_FILE, real);
+	r = make_file(folder, database->path, err);
 	if (r < 0)
 		goto err_database;
 	database->folder = folder;
-	result = connect(database, path);
+	result = connect(database);
 	if (result != SQLITE_OK) {
 		r = fail_as(database, result, err);
 		drv_database_close(database);
@@ -391,7 +446,7 @@ static int read_table(struct drv_database *database, const char *select,
 	if (r == 0 && result != SQLITE_DONE)
 		r = fail_as(database, result, err);
 	else if (r < 0)
-		r = fail(database->folder, r, err);
+		r = drv_database_fail(database->folder, r, err);
 	return r;
 }
 
@@ -477,7 +532,7 @@ static int give_up(struct drv_database *database, int result, struct frag_err *e
 {
 	int r = fail_as(database, result, err);
 
-	if (!sqlite3_get_autocommit(database->sqlite))
+	if (database->sqlite != NULL && !sqlite3_get_autocommit(database->sqlite))
 		sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
 	return r;
 }
@@ -487,14 +542,26 @@ int drv_database_begin(struct drv_database *database, struct frag_err *err)
 	int result, has_moved = 0;
 
 	/* What is written to a file without a name would be lost, and nothing would say so. */
-	(void)sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+	if (database->sqlite != NULL)
+		(void)sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED,
+					   &has_moved);
 	if (has_moved != 0)
 		return frag_err_set(
 			err, -ENOENT,
 			"%s/" DRV_DATABASE_FILE
 			" is gone: something has removed or replaced it; restart driverd: it begins a new one and adopts what its workers run",
 			database->folder);
-	result = sqlite3_exec(database->sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	result = SQLITE_OK;
+	if (database->is_doubted) {
+		if (database->sqlite != NULL)
+			(void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+						1, NULL);
+		disconnect(database);
+		result = connect(database);
+		database->is_doubted = result != SQLITE_OK;
+	}
+	if (result == SQLITE_OK)
+		result = sqlite3_exec(database->sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	return result == SQLITE_OK ? 0 : give_up(database, result, err);
 }
 
@@ -522,10 +589,6 @@ void drv_database_close(struct drv_database *database)
 {
 	if (database == NULL)
 		return;
-	for (int kind = 0; kind < DRV_RECORD_KINDS; kind++)
-		sqlite3_finalize(database->puts[kind]);
-	sqlite3_finalize(database->forget_events);
-	sqlite3_finalize(database->forget_placement);
-	sqlite3_close(database->sqlite);
+	disconnect(database);
 	fragi_free(database);
 }

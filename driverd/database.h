@@ -14,6 +14,8 @@
 
 struct drv_database;
 
+/* Says in one sentence that the folder cannot be used, why, and what to do. Returns code. */
+int drv_database_fail(const char *folder, int code, struct frag_err *err);
 /*
  * folder: of this driver alone; borrowed. Makes the file where there is none, checks it, and proves
  * that it can be written. Returns 0, -EUCLEAN (it is damaged, or of another program or version), or
@@ -30,7 +32,8 @@ int drv_database_read(struct drv_database *database, drv_database_fn fn, void *a
 		      struct frag_err *err);
 /*
  * A commit: between begin and end records are put, and all of them are on the disk when end
- * returns 0. After any failure, which has its sentence, none of them is, and the commit is over.
+ * returns 0. After any failure, which has its sentence, none of them is, and the commit is over;
+ * after -EIO of end all of them may be. After an error of the disk begin reads the file anew.
  */
 int drv_database_begin(struct drv_database *database, struct frag_err *err);
 int drv_database_put(struct drv_database *database, const struct drv_record *record,

@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOG_TOPIC "driver"
 #include <base/alloc.h>
+#include <base/log.h>
 #include <base/trusted_path.h>
 #include <driverd/core/core.h>
 
@@ -20,14 +23,6 @@ struct drv_store_item {
 	struct drv_record record;
 	uint8_t bytes[]; /* what the record points to */
 };
-
-static int cannot_open(const struct drv_store *store, int code, struct frag_err *err)
-{
-	return frag_err_set(
-		err, code,
-		"cannot keep state in %s: %s; give --state-dir a folder that driverd may write to",
-		store->path, frag_strerror(code));
-}
 
 static void list_init(struct drv_store_list *list)
 {
@@ -119,10 +114,21 @@ static bool is_reserve(const struct drv_record *record)
 	return record->kind == DRV_RECORD_RESERVED || record->kind == DRV_RECORD_RELEASED;
 }
 
+/* An attempt that is void. A run that may be on the disk all the same is taken from there. */
+static bool is_over(struct drv_record *record, bool is_in_doubt)
+{
+	if (!record->is_attempt)
+		return is_reserve(record);
+	if (!is_in_doubt || record->kind != DRV_RECORD_RUN)
+		return true;
+	*record = (struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = record->run};
+	return false;
+}
+
 /*
  * Moves all of from before those of to, but attempts, notices that are too many, and what is old.
  */
-static void list_put_back(struct drv_store_list *to, struct drv_store_list *from)
+static void list_put_back(struct drv_store_list *to, struct drv_store_list *from, bool is_in_doubt)
 {
 	struct drv_store_list all;
 	struct drv_store_item *item;
@@ -131,8 +137,7 @@ static void list_put_back(struct drv_store_list *to, struct drv_store_list *from
 	while ((item = list_take(from)) != NULL) {
 		bool is_notice = item->record.kind == DRV_RECORD_NOTICE;
 
-		if (item->record.is_attempt || is_reserve(&item->record) ||
-		    is_replaced(to, &item->record) ||
+		if (is_over(&item->record, is_in_doubt) || is_replaced(to, &item->record) ||
 		    (is_notice && from->notices + to->notices >= DRV_NOTICES_MAX))
 			fragi_free(item);
 		else
@@ -152,10 +157,12 @@ static int make_folder(struct drv_store *store, struct frag_err *err)
 	int r;
 
 	if (!is_new && errno != EEXIST)
-		return cannot_open(store, -errno, err);
+		return drv_database_fail(store->path, -errno, err);
 	r = fragi_trusted_path_check(store->path, geteuid(), &why);
 	if (r < 0 && is_new)
 		(void)rmdir(store->path);
+	if (r == -EIO)
+		return drv_database_fail(store->path, r, err);
 	return r < 0 ? frag_err_set(err, r, "--state-dir: driverd %s", why.text) : 0;
 }
 
@@ -167,11 +174,11 @@ static int lock_folder(struct drv_store *store, struct frag_err *err)
 		return r;
 	store->folder = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store->folder < 0)
-		return cannot_open(store, -errno, err);
+		return drv_database_fail(store->path, -errno, err);
 	if (flock(store->folder, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	if (errno != EWOULDBLOCK)
-		return cannot_open(store, -errno, err);
+		return drv_database_fail(store->path, -errno, err);
 	return frag_err_set(
 		err, -EBUSY,
 		"another driverd keeps its state in %s; give --state-dir a folder of its own",
@@ -196,20 +203,90 @@ static int reserve(struct drv_store *store, size_t bytes)
 	return r;
 }
 
+/* Of the folder's opening, for which nobody can wait in the loop: it has nothing to do yet. */
+struct opening {
+	struct drv_store *store;
+	struct frag_err *err;
+	uv_mutex_t mutex;
+	uv_cond_t ends;
+	bool has_ended;
+	int result;
+};
+
+static void on_open(void *arg)
+{
+	struct opening *opening = arg;
+	struct drv_store *store = opening->store;
+	int r = lock_folder(store, opening->err);
+
+	if (r == 0)
+		(void)reserve(store, 0);
+	if (r == 0)
+		r = drv_database_open(store->path, &store->database, opening->err);
+	uv_mutex_lock(&opening->mutex);
+	opening->result = r;
+	opening->has_ended = true;
+	uv_cond_signal(&opening->ends);
+	uv_mutex_unlock(&opening->mutex);
+}
+
+static void describe_silence(const struct drv_store *store, char *text, size_t size)
+{
+	snprintf(
+		text, size,
+		"the disk of %s has not answered for %lld s; see whether the file system is frozen (fsfreeze), or its device or its server is away (dmesg)",
+		store->path, (long long)store->silent_ms / 1000);
+}
+
+/* The disk may keep silent for as long as it likes, but not without a word in the log. */
+static int open_watched(struct drv_store *store, struct frag_err *err)
+{
+	struct opening opening = {.store = store, .err = err};
+	const uint64_t patience_ns = (uint64_t)store->silent_ms * 1000000;
+	uv_thread_t thread;
+	char text[512];
+	int r = uv_mutex_init(&opening.mutex);
+
+	if (r < 0)
+		return drv_database_fail(store->path, r, err);
+	r = uv_cond_init(&opening.ends);
+	if (r < 0)
+		goto err_mutex;
+	r = uv_thread_create(&thread, on_open, &opening);
+	if (r < 0)
+		goto err_cond;
+	describe_silence(store, text, sizeof(text));
+	uv_mutex_lock(&opening.mutex);
+	while (!opening.has_ended)
+		if (uv_cond_timedwait(&opening.ends, &opening.mutex, patience_ns) < 0 &&
+		    !opening.has_ended)
+			log_warn(NULL, "cannot begin yet: %s", text);
+	uv_mutex_unlock(&opening.mutex);
+	uv_thread_join(&thread);
+	uv_cond_destroy(&opening.ends);
+	uv_mutex_destroy(&opening.mutex);
+	return opening.result;
+err_cond:
+	uv_cond_destroy(&opening.ends);
+err_mutex:
+	uv_mutex_destroy(&opening.mutex);
+	return drv_database_fail(store->path, r, err);
+}
+
 int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, drv_store_fn done,
 		   void *arg, struct frag_err *err)
 {
 	int r;
 
-	*store = (struct drv_store){
-		.path = path, .folder = -1, .loop = loop, .done = done, .arg = arg};
+	*store = (struct drv_store){.path = path,
+				    .folder = -1,
+				    .loop = loop,
+				    .done = done,
+				    .arg = arg,
+				    .silent_ms = DRV_STORE_SILENT_MS};
 	list_init(&store->waiting);
 	list_init(&store->writing);
-	r = lock_folder(store, err);
-	if (r == 0)
-		(void)reserve(store, 0);
-	if (r == 0)
-		r = drv_database_open(path, &store->database, err);
+	r = open_watched(store, err);
 	if (r < 0) {
 		drv_store_close(store);
 		return r;
@@ -237,7 +314,11 @@ static int write_all(struct drv_store *store)
 	     i = i->next)
 		if (!is_reserve(&i->record))
 			r = drv_database_put(store->database, &i->record, &store->err);
-	return r == 0 ? drv_database_end(store->database, &store->err) : r;
+	if (r == 0) {
+		r = drv_database_end(store->database, &store->err);
+		store->is_in_doubt = r == -EIO;
+	}
+	return r;
 }
 
 /* In the thread pool. What is released is there for the records, and what they leave is held. */
@@ -253,16 +334,35 @@ static void on_work(uv_work_t *work)
 		(void)reserve(store, store->reserved_bytes - both);
 	store->reserved_bytes -= both;
 	less -= both;
+	store->gained_bytes = 0;
 	if (write_all(store) < 0 || more <= less)
 		return;
 	r = reserve(store, store->reserved_bytes + more - less);
 	if (r == 0) {
-		store->reserved_bytes += more - less;
+		store->gained_bytes = more - less;
+		store->reserved_bytes += store->gained_bytes;
 		return;
 	}
 	(void)reserve(store, store->reserved_bytes);
-	frag_err_set(&store->err, r, "cannot keep state in %s: %s; make room there", store->path,
-		     frag_strerror(r));
+	drv_database_fail(store->path, r, &store->err);
+}
+
+/* Nobody waits any longer for what is being written, and for what has come since. */
+static void on_silence(uv_timer_t *timer)
+{
+	struct drv_store *store = timer->data;
+	struct drv_store_list waited;
+	struct drv_store_item *item;
+	char why[512], text[512];
+
+	list_init(&waited);
+	while ((item = list_take(&store->waiting)) != NULL)
+		list_add(&waited, item);
+	list_put_back(&store->waiting, &waited, false);
+	store->is_silent = true;
+	describe_silence(store, text, sizeof(text));
+	snprintf(why, sizeof(why), "cannot keep state: %.480s", text);
+	store->done(store->arg, store->waiting_change, why);
 }
 
 static void on_written(uv_work_t *work, int status);
@@ -278,7 +378,9 @@ static void begin(struct drv_store *store)
 		list_add(&store->writing, item);
 	store->writing_change = store->waiting_change;
 	store->err = (struct frag_err)FRAG_ERR_INIT;
-	uv_timer_stop(&store->retry);
+	store->is_in_doubt = false;
+	if (!store->is_closing)
+		uv_timer_start(&store->retry, on_silence, (uint64_t)store->silent_ms, 0);
 	/* fails only without a function */
 	uv_queue_work(store->loop, &store->work, on_work, on_written);
 }
@@ -291,15 +393,25 @@ static void on_retry(uv_timer_t *timer)
 static void on_written(uv_work_t *work, int status)
 {
 	struct drv_store *store = work->data;
-	bool failed = status < 0 || store->err.code < 0, has_more = store->waiting.first != NULL;
+	bool was_silent = store->is_silent, has_more = store->waiting.first != NULL || was_silent,
+	     failed = status < 0 || store->err.code < 0 || was_silent;
 
 	if (status < 0)
-		cannot_open(store, status, &store->err);
-	store->is_writing = false;
+		drv_database_fail(store->path, status, &store->err);
+	store->is_writing = store->is_silent = false;
+	if (!store->is_closing)
+		uv_timer_stop(&store->retry);
 	if (failed)
-		list_put_back(&store->waiting, &store->writing);
+		list_put_back(&store->waiting, &store->writing, was_silent || store->is_in_doubt);
+	if (was_silent && store->gained_bytes != 0)
+		(void)drv_store_put(store,
+				    &(struct drv_record){.kind = DRV_RECORD_RELEASED,
+							 .is_attempt = true,
+							 .bytes = store->gained_bytes},
+				    store->waiting_change);
 	list_clear(&store->writing);
-	store->done(store->arg, store->writing_change, failed ? store->err.text : NULL);
+	if (!was_silent)
+		store->done(store->arg, store->writing_change, failed ? store->err.text : NULL);
 	if (has_more || !failed)
 		begin(store);
 	else if (!store->is_closing)
@@ -345,8 +457,8 @@ int drv_store_put(struct drv_store *store, const struct drv_record *record, uint
 	list_add(&store->waiting, item);
 	store->waiting_change = change;
 	/* the others of this step follow before the loop turns */
-	if (!store->is_writing && !store->is_closing)
-		uv_timer_start(&store->retry, on_retry, 0, 0);
+	if (!store->is_closing && (!store->is_writing || store->is_silent))
+		uv_timer_start(&store->retry, store->is_silent ? on_silence : on_retry, 0, 0);
 	return 0;
 }
 

@@ -13,6 +13,12 @@
  * DRV_STORE_RETRY_MS: nothing that has happened is lost as long as the driver lives.
  */
 #define DRV_STORE_RETRY_MS 5000
+/*
+ * A disk may also keep silent: a frozen file system, a server of files that is away. The thread
+ * that writes cannot be called back then. After this time all that was put has failed, as above,
+ * and so has what is put until the disk answers; what is written late is taken back.
+ */
+#define DRV_STORE_SILENT_MS 10000
 
 /*
  * All records up to that change were tried: why_not is NULL when they are on the disk, else a
@@ -32,13 +38,17 @@ struct drv_store {
 	drv_store_fn done;
 	void *arg;
 	uv_loop_t *loop;
-	uv_timer_t retry;
+	uv_timer_t retry; /* while something is written: the end of our patience */
 	uv_work_t work;
+	int64_t silent_ms; /* DRV_STORE_SILENT_MS; tests wait for less */
 	bool is_writing, is_closing;
+	bool is_silent;   /* what is being written has been reported as failed */
+	bool is_in_doubt; /* the thread's while it writes: the last commit failed, or did not */
 	struct drv_store_list waiting, writing; /* the latter is the thread's while it writes */
 	uint64_t waiting_change, writing_change;
 	struct frag_err err;   /* of the commit */
 	size_t reserved_bytes; /* the thread's while it writes */
+	size_t gained_bytes;   /* of them by the last write */
 };
 
 /*

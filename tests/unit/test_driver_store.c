@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -26,7 +27,9 @@
 
 static char folder[64], synced[64];
 static int step_count, die_at;
-static sqlite3_int64 full_at = INT64_MAX; /* no file may grow beyond */
+static sqlite3_int64 full_at = INT64_MAX;       /* no file may grow beyond */
+static int write_error, sync_error, read_error; /* of the disk; SQLITE_OK: none */
+static pthread_mutex_t freezer = PTHREAD_MUTEX_INITIALIZER;
 
 struct shim_file {
 	sqlite3_file base;
@@ -54,14 +57,20 @@ static int shim_close(sqlite3_file *file)
 
 static int shim_read(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
 {
+	if (at >= 4096 && read_error != SQLITE_OK) /* the file is there, and opens */
+		return read_error;
 	return real_of(file)->pMethods->xRead(real_of(file), to, size, at);
 }
 
 static int shim_write(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
 {
 	before_step();
+	pthread_mutex_lock(&freezer);
+	pthread_mutex_unlock(&freezer);
 	if (at + size > full_at)
 		return SQLITE_FULL;
+	if (write_error != SQLITE_OK)
+		return write_error;
 	return real_of(file)->pMethods->xWrite(real_of(file), from, size, at);
 }
 
@@ -95,6 +104,8 @@ static int shim_sync(sqlite3_file *file, int flags)
 
 	before_step();
 	result = real_of(file)->pMethods->xSync(real_of(file), flags);
+	if (sync_error != SQLITE_OK)
+		return sync_error;
 	if (result == SQLITE_OK && die_at != 0)
 		copy(folder, synced, ((struct shim_file *)file)->name);
 	return result;
@@ -538,6 +549,53 @@ Test(driver_store, a_full_disk_voids_attempts_and_tries_the_others_again)
 	cr_expect_eq(seen.last_run, 2);
 }
 
+/* An error of the disk is no damage, and what it did to SQLite's memory goes with it. */
+Test(driver_store, a_disk_that_fails_is_not_called_damage_and_is_tried_again)
+{
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	write_error = SQLITE_IOERR_WRITE;
+	for (uint64_t run = 2; run <= 4; run++) {
+		put(&rig, run_of(run), run);
+		wait_tried(&rig, run);
+		cr_expect_eq(rig.failed, (int)run - 1);
+		cr_expect_not_null(strstr(rig.why, "Input/output error; its disk fails"), "%s",
+				   rig.why);
+	}
+	write_error = SQLITE_OK;
+	put(&rig, run_of(5), 5);
+	wait_tried(&rig, 5);
+	cr_expect_eq(rig.failed, 3, "%s", rig.why);
+	rig_close(&rig);
+	cr_expect_eq(look().runs, 2);
+}
+
+/* What was written before the disk failed to say so is there, and was refused. */
+Test(driver_store, a_refused_start_that_is_on_the_disk_all_the_same_is_taken_back)
+{
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	sync_error = SQLITE_IOERR_FSYNC;
+	put(&rig, run_of(2), 2);
+	wait_tried(&rig, 2);
+	cr_expect_eq(rig.failed, 1);
+	sync_error = SQLITE_OK;
+	put(&rig, event_of(1, 0), 3);
+	wait_tried(&rig, 3);
+	cr_expect_eq(rig.failed, 1, "%s", rig.why);
+	rig_close(&rig);
+	cr_expect_eq(look().last_run, 1);
+	cr_expect_eq(look().events, 1);
+}
+
 static struct drv_record space(enum drv_record_kind kind, size_t bytes)
 {
 	return (struct drv_record){.kind = kind, .is_attempt = true, .bytes = bytes};
@@ -551,6 +609,43 @@ static int64_t held(void)
 
 	snprintf(path, sizeof(path), "%s/reserve", folder);
 	return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+/* Everybody gets an answer meanwhile; what is written late is what was not refused. */
+Test(driver_store, a_silent_disk_voids_attempts_and_the_others_are_written_when_it_is_back)
+{
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	rig.store.silent_ms = 10;
+	pthread_mutex_lock(&freezer);
+	put(&rig, run_of(2), 2);
+	put(&rig, end_of(1), 3);
+	put(&rig, space(DRV_RECORD_RESERVED, 50000), 4);
+	wait_tried(&rig, 4);
+	cr_expect_eq(rig.failed, 1);
+	cr_expect_not_null(strstr(rig.why, "has not answered for"), "%s", rig.why);
+	put(&rig, run_of(3), 5);
+	put(&rig, event_of(1, 0), 6);
+	uv_run(&rig.loop, UV_RUN_NOWAIT);
+	cr_expect_eq(rig.tried, 6);
+	cr_expect_eq(rig.failed, 2, "also what comes when it is known");
+	rig.store.silent_ms = DRV_STORE_SILENT_MS;
+	pthread_mutex_unlock(&freezer);
+	while (rig.why[0] != '\0')
+		uv_run(&rig.loop, UV_RUN_ONCE);
+	put(&rig, run_of(4), 7);
+	wait_tried(&rig, 7);
+	cr_expect_eq(rig.failed, 2, "%s", rig.why);
+	cr_expect_eq(held(), -1, "nobody has the space that was refused");
+	rig_close(&rig);
+	cr_expect_eq(look().runs, 2);
+	cr_expect_eq(look().ends, 1);
+	cr_expect_eq(look().events, 1);
+	cr_expect_eq(look().last_run, 4);
 }
 
 /* With what is written with it, in one go: what is released is there for those records. */
@@ -718,6 +813,20 @@ Test(driver_store, a_file_that_is_damaged_or_not_ours_is_refused_and_kept)
 	rig_close(&rig);
 	overwrite(60 + 3, "\2"); /* the version in the header */
 	expect_refused(-EUCLEAN, "or a newer driverd");
+}
+
+Test(driver_store, a_file_that_cannot_be_read_is_not_called_damaged)
+{
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	rig_close(&rig);
+	read_error = SQLITE_IOERR_READ;
+	expect_refused(-EIO, "its disk fails, as dmesg says more closely");
+	read_error = SQLITE_OK;
+	cr_expect_eq(look().runs, 1);
 }
 
 Test(driver_store, one_driver_at_a_time)

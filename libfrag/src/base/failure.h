@@ -125,8 +125,8 @@
 	  "The driver cannot listen on its address.",                                                  \
 	  "Give --address an address of this machine.")                                                \
 	X(STATE_UNWRITABLE, state_unwritable, DRIVER, MISSING,                                         \
-	  "The driver cannot write its state folder, or the file there is damaged.",                   \
-	  "Make room there, or give --state-dir a folder that can be written.")                        \
+	  "The driver cannot write its state folder, its disk fails, or the file there is damaged.",   \
+	  "Make room there, look at the disk, or give --state-dir a folder that can be written.")      \
 	X(SUMMARY_UNWRITABLE, summary_unwritable, DRIVER, MISSING,                                     \
 	  "The summary cannot be written where --summary or stdout leads.",                            \
 	  "Give --summary a file in a folder that can be written.")                                    \
