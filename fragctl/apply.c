@@ -171,7 +171,6 @@ int ctl_apply(int argc, char **argv)
 		 .help = "only shows what would change",
 		 .on = &apply.only_shows},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(apply.driver),
 		CTL_DRIVER_FLAGS(apply.driver),
 		CTL_COMMON_FLAGS(common),
 	};

@@ -135,7 +135,6 @@ int ctl_doctor(int argc, char **argv)
 		{.name = "root", .value = "DIR", .no_env = true, .text = &node.root},
 		{.name = "for-worker", .no_env = true, .on = &for_worker},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(driver),
 		CTL_DRIVER_FLAGS(driver),
 		CTL_COMMON_FLAGS(common),
 	};

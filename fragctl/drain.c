@@ -220,7 +220,6 @@ int ctl_drain(int argc, char **argv)
 		 .help = "returns at once, also while fragments run there",
 		 .on = &drain.now},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(drain.driver),
 		CTL_DRIVER_FLAGS(drain.driver),
 		CTL_COMMON_FLAGS(common),
 	};

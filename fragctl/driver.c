@@ -26,6 +26,8 @@
 #define BUSY_TIMEOUT_NS 10000000000 /* where the driver is there, but says nothing */
 #define PLACE_RETRY_MIN_MS 20
 #define PLACE_RETRY_MAX_MS 500
+static const char silence[] =
+	"does not answer: its process is stopped, or waits for a disk; see its log, and its state with `ps -C driverd -o pid,stat,wchan`";
 
 /* A message that came and was not taken yet. */
 struct ctl_received {
@@ -328,6 +330,8 @@ static void on_timeout(uv_timer_t *timer)
 	struct ctl_driver *driver = timer->data;
 
 	driver->timed_out = true;
+	if (driver->connection != NULL && !driver->is_welcome)
+		fw_connection_fail(driver->connection, -ETIMEDOUT, silence);
 }
 
 /* Whether the address is one of this machine: then a socket can be bound to it. */
@@ -433,25 +437,31 @@ static int connect_when_there_is_place(struct ctl_driver *driver)
 static int connect_to(struct ctl_driver *driver)
 {
 	int64_t timeout_ns = driver->timeout_ns > 0 ? driver->timeout_ns : PLACE_TIMEOUT_NS;
+	bool is_silent;
 	int r;
 
 	if (!uv_is_active((uv_handle_t *)&driver->timeout))
 		uv_timer_start(&driver->timeout, on_timeout,
 			       (uint64_t)(timeout_ns + 999999) / 1000000, 0);
 	r = connect_when_there_is_place(driver);
+	is_silent = driver->is_reached && driver->failed == -ETIMEDOUT;
 	if (driver->timeout_ns == 0)
 		uv_timer_stop(&driver->timeout);
 	if (r == 0)
 		return CTL_OK;
 	if (driver->timed_out && driver->timeout_ns > 0)
 		return refuse(driver, FRAGI_FAILURE_WAIT_TIMEOUT,
-			      "gave up after %s (--timeout): the driver at %s refused: %s",
-			      driver->timeout_text, driver->where, driver->why);
+			      "gave up after %s (--timeout): the driver at %s %s%s",
+			      driver->timeout_text, driver->where,
+			      is_silent ? "" : "refused: ", is_silent ? silence : driver->why);
 	if (driver->is_denied)
 		return refuse(
 			driver, FRAGI_FAILURE_USER_REFUSED,
 			"you have no permission for the driver at port %u of this machine: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",
 			(unsigned int)driver->address.port);
+	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST && is_silent)
+		return refuse(driver, driver->failure, "the driver at %s %s", driver->where,
+			      silence);
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
 		return refuse(
 			driver, FRAGI_FAILURE_DRIVER_LOST,

@@ -54,14 +54,8 @@ struct ctl_driver {
 	char sentence[FW_TEXT_MAX + 700];
 };
 
-/* Of verbs that wait for what the driver does. */
-#define CTL_TIMEOUT_FLAG(driver)                                                                   \
-	{                                                                                          \
-		.name = "timeout", .value = "TIME", .no_env = true,                                \
-		.help = "gives up with 4 after that; what was asked for goes on",                  \
-		.text = &(driver).timeout_text                                                     \
-	}
-#define CTL_DRIVER_FLAGS(driver)                                                                     \
+/* Of verbs that show what a driver does until a person ends them. */
+#define CTL_VIEWER_FLAGS(driver)                                                                     \
 	{.name = "address",                                                                          \
 	 .value = "[HOST][:PORT]",                                                                   \
 	 .help = "of the driver; default 127.0.0.1:57777",                                           \
@@ -79,6 +73,14 @@ struct ctl_driver {
 		.name = "insecure", .help = "connects to another machine without a key",             \
 		.on = &(driver).insecure                                                             \
 	}
+/* Of all others: each of them may wait for the driver. */
+#define CTL_DRIVER_FLAGS(driver)                                                                   \
+	{.name = "timeout",                                                                        \
+	 .value = "TIME",                                                                          \
+	 .no_env = true,                                                                           \
+	 .help = "gives up with 4 after that; what was asked for goes on",                         \
+	 .text = &(driver).timeout_text},                                                          \
+		CTL_VIEWER_FLAGS(driver)
 
 /*
  * Without --address, and where no driver of this machine has the default port: takes the driver of

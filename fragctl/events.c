@@ -79,6 +79,8 @@ static int follow(struct reading *reading)
 			fw_message_free(message);
 			code = ctl_driver_next(&reading->driver, &message);
 		}
+		if (reading->driver.connection != NULL)
+			return code;
 		code = ctl_driver_reopen(&reading->driver);
 	}
 	return code;

@@ -38,7 +38,6 @@ int ctl_restart(int argc, char **argv)
 		 .help = "kills its hosts first; what is queued is dropped",
 		 .on = &now},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(driver),
 		CTL_DRIVER_FLAGS(driver),
 		CTL_COMMON_FLAGS(common),
 	};

@@ -171,7 +171,6 @@ int ctl_start(int argc, char **argv)
 		 .value = "FILE",
 		 .help = "with --wait: also writes the summary, as JSON, into a file",
 		 .text = &start.output.file},
-		CTL_TIMEOUT_FLAG(start.driver),
 		CTL_DRIVER_FLAGS(start.driver),
 		CTL_COMMON_FLAGS(common),
 	};

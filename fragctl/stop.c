@@ -91,7 +91,6 @@ int ctl_stop(int argc, char **argv)
 		 .help = "kills its hosts; what is queued is dropped",
 		 .on = &options.now},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(options.driver),
 		CTL_DRIVER_FLAGS(options.driver),
 		CTL_COMMON_FLAGS(common),
 	};

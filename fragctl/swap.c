@@ -125,7 +125,6 @@ int ctl_swap(int argc, char **argv)
 		 .help = "for so long a failure brings the old library back, 0s to 1h; default: 10s",
 		 .text = &swap.probation},
 		CTL_OUTPUT_FLAG(output),
-		CTL_TIMEOUT_FLAG(swap.driver),
 		CTL_DRIVER_FLAGS(swap.driver),
 		CTL_COMMON_FLAGS(common),
 	};

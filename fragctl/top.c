@@ -171,7 +171,7 @@ int ctl_top(int argc, char **argv)
 		 .text = &every},
 		CTL_NO_WAIT_FLAG(top.no_wait),
 		CTL_OUTPUT_FLAG(output),
-		CTL_DRIVER_FLAGS(top.driver),
+		CTL_VIEWER_FLAGS(top.driver),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {

@@ -137,7 +137,7 @@ int ctl_web(int argc, char **argv)
 		 .value = "TIME",
 		 .help = "measures so long for each picture of what runs; default 1s",
 		 .text = &web.every_text},
-		CTL_DRIVER_FLAGS(web.driver),
+		CTL_VIEWER_FLAGS(web.driver),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {

@@ -233,6 +233,22 @@ class Service(ServiceTest):
         self.fails(2, '--timeout "3" is not a valid time', "stop", "short", "--timeout", "3")
         self.ok("stop", "short", "--timeout", "20s")
 
+    def test_a_driver_that_is_stopped_does_not_answer(self):
+        d, _ = self.serve(workers=("a",))
+        d.signal(signal.SIGSTOP)
+        sentence = "gave up after 200ms (--timeout): the driver at"
+        try:
+            self.fails(4, sentence, "status", "--timeout", "200ms")
+            self.assertEqual(self.fails(4, "does not answer: its process is stopped", "list", "--timeout", "200ms"), "")
+        finally:
+            d.signal(signal.SIGCONT)
+        self.ok("list", "--timeout", "20s")
+
+    def test_also_a_verb_that_follows_gives_up_after_its_timeout(self):
+        self.serve()
+        self.fails(4, "gave up after 200ms (--timeout)", "events", "--follow", "--timeout", "200ms")
+        self.ok("events", "--timeout", "20s")
+
     def test_stop_all_of_many(self):
         """More than a driver takes requests for between two beats."""
         self.serve()
