@@ -56,6 +56,7 @@ vivid make -s vivid
 editor make -s editor
 page make -s page
 site make -s site-check
+late env FRAG_LATE=1 python3 tests/run.py --only test_late
 python tests/python/proof.sh
 python-debug make -s python-debug
 asan make -s asan AGAIN=0

@@ -36,6 +36,11 @@ static const struct {
 	{{.took_ns = 17, .idle_ns = 11, .pool_ns = 7}, 2, FRAGI_BLAME_POOL, 7},
 	{{.took_ns = 17, .idle_ns = 11, .room_ns = 7}, 3, FRAGI_BLAME_WINDOW, 7},
 	{{.took_ns = 17, .idle_ns = 11, .suspended_ns = 7}, 2, FRAGI_BLAME_RESTART, 7},
+	{{.took_ns = 17, .unstarted_ns = 11, .idle_ns = 99}, 2, FRAGI_BLAME_RESTART, 11},
+	{{.took_ns = 17, .unstarted_ns = 11, .idle_ns = 99, .thread_ns = 9},
+	 2,
+	 FRAGI_BLAME_THREAD,
+	 6},
 	{{.took_ns = 17, .thread_ns = 9, .pool_ns = 9}, 2, FRAGI_BLAME_QUEUE, 17},
 	/* between processes */
 	{{.took_ns = 23, .arrived_ns = 17}, 2, FRAGI_BLAME_NETWORK, 17},

@@ -55,10 +55,12 @@ void fragi_blame_add(struct fragi_blame_parts *parts, uint32_t at, enum fragi_bl
 void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_way *way)
 {
 	uint64_t queued = way->took_ns, arrived = take(&queued, way->arrived_ns);
-	uint64_t held = take(&arrived, way->held_ns), idle = least(queued, way->idle_ns);
+	uint64_t held = take(&arrived, way->held_ns);
+	uint64_t unstarted = take(&queued, way->unstarted_ns), idle = least(queued, way->idle_ns);
 
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_NETWORK, arrived);
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART, take(&held, way->restart_ns));
+	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART,
+			take(&held, way->restart_ns) + unstarted);
 	/* The sender's GPU writes what the operator before has emitted. */
 	fragi_blame_add(parts, way->at - 1u, FRAGI_BLAME_GPU, take(&held, way->gpu_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_WINDOW, held);

@@ -56,6 +56,7 @@ struct fragi_blame_way {
 	uint64_t arrived_ns; /* from its emit to its arrival in the queue; 0: in one process */
 	/* until it was sent, by the sender's clock; of these: no receiver, work of a GPU */
 	uint64_t held_ns, restart_ns, gpu_ns;
+	uint64_t unstarted_ns; /* in the queue of an operator that was not started yet */
 	/* before the tick, how long the operator has been in no tick; then what it waited for */
 	uint64_t idle_ns;
 	uint64_t pool_ns, thread_ns, room_ns, suspended_ns;

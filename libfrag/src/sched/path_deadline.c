@@ -46,6 +46,7 @@ struct fragi_on_path {
 	uint64_t begun;         /* stamp; that of the tick is of the latest call of compute */
 	/* since the tick before ended: stamp; 0: there was none. What had been waited for then. */
 	uint64_t ended;
+	uint64_t started; /* stamp: when its operator was; 0: not read yet */
 	struct waited waited;
 };
 
@@ -85,6 +86,8 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		.held_ns = trail->arrived != 0 ? trail->held.ns : 0,
 		.restart_ns = trail->held.restart_ns,
 		.gpu_ns = trail->held.gpu_ns,
+		.unstarted_ns = fragi_stamp_diff_ns(
+			trail->arrived != 0 ? trail->arrived : entry->published, on->started),
 		.idle_ns = on->ended != 0 ? fragi_stamp_diff_ns(on->ended, begin) : UINT64_MAX,
 		.pool_ns = now.pool - then->pool,
 		.thread_ns = now.thread - then->thread,
@@ -384,6 +387,14 @@ static bool is_wanted(const struct fragi_exec *exec)
 
 static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
+	const struct fragi_exec *exec = (const struct fragi_exec *)tick;
+
+	if (on->started == 0) {
+		const uint64_t since = read_use(&exec->row->started_ns),
+			       now = (uint64_t)fragi_clock_now_ns(exec->clock) + 1;
+
+		on->started = fragi_stamp_before(tick->stamp, now > since ? now - since : 0);
+	}
 	on->tick = tick->number;
 	on->seen = 0;
 	on->redelivered = 0;
