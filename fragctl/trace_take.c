@@ -7,6 +7,8 @@
 
 #include <base/alloc.h>
 
+#define AHEAD_MAX_NS (INT64_MAX / 4) /* between two clocks */
+
 /* Chunks of hosts become ticks and ends of messages, in arrays that are bounded. */
 
 struct ctl_trace *ctl_trace_create(void)
@@ -116,7 +118,8 @@ static int take_peer(struct trace_host *host, const struct fragi_trace_peer *pee
 {
 	struct fragi_trace_peer *grown;
 
-	if (host->peer_count >= TRACE_HOSTS_MAX || peer->error_ns < 0)
+	if (host->peer_count >= TRACE_HOSTS_MAX || peer->error_ns < 0 ||
+	    peer->ahead_ns < -AHEAD_MAX_NS || peer->ahead_ns > AHEAD_MAX_NS)
 		return -EBADMSG;
 	grown = fragi_realloc(host->peers, (host->peer_count + 1) * sizeof(*grown));
 	if (grown == NULL)
