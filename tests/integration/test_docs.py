@@ -97,6 +97,28 @@ class Docs(unittest.TestCase):
                             text.append(f.read())
         return "\n".join(text)
 
+    def test_functions_are_where_the_walks_find_them(self):
+        """ARCHITECTURE.md names functions of the driver's core with their files."""
+        top = os.path.join(cluster.TOP, "driverd", "core")
+        files = {os.path.relpath(path, top): self.text(path)
+                 for path in glob.glob(os.path.join(top, "**", "*.c"), recursive=True)}
+        page = re.sub(r"\s+", " ", self.text(os.path.join(cluster.TOP, "docs", "ARCHITECTURE.md")))
+        named = re.findall(r"`(\w+)`,? \(?((?:\w+/)?\w+\.c)\)", page)
+        self.assertGreater(len(named), 30)
+        for function, file in named:
+            found = [path for path, text in files.items()
+                     if re.search(r"(?m)^[a-z][\w *]*?\b%s\([^;{]*\)\n\{" % function, text)]
+            if found:
+                self.assertTrue(any(("/" + path).endswith("/" + file) for path in found),
+                                "%s is in %s, not in %s" % (function, found, file))
+            else:
+                self.assertFalse(function.startswith("drv_"), function + " is nowhere")
+
+    @staticmethod
+    def text(path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
     def test_schemas_say_units_and_clock(self):
         results = glob.glob(os.path.join(cluster.TOP, "docs", "*.schema.json"))
         results.remove(os.path.join(cluster.TOP, "docs", "graph.schema.json"))
