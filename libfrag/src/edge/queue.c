@@ -1,36 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/barrier.h>
 #include <edge/queue.h>
-
-/*
- * A close must not miss a push that runs at the same time: the one stores its flag and looks at the
- * tail, the other stores the tail and looks at the flag, and without a fence on both sides each may
- * miss the other. A push happens a million times as often, so the close pays for both: the kernel
- * runs a fence on every core that runs a thread of this process.
- */
-static bool barrier_registered;
-
-__attribute__((constructor)) static void barrier_register(void)
-{
-	barrier_registered =
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-static void barrier_everywhere(void)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (barrier_registered &&
-	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-		return;
-	/* slow; where it is refused too, what was missed is counted when the queue ends */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-}
 
 int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity, uint32_t spare)
 {
@@ -55,10 +29,16 @@ void fragi_queue_fini(struct fragi_queue *queue)
 	queue->slots = NULL;
 }
 
+/*
+ * A close must not miss a push that runs at the same time: the one stores its flag and looks at the
+ * tail, the other stores the tail and looks at the flag, and without a fence on both sides each may
+ * miss the other. A push happens a million times as often, so the close pays for both.
+ */
 void fragi_queue_close_receiver(struct fragi_queue *queue)
 {
 	atomic_store_explicit(&queue->receiver_closed, true, memory_order_release);
-	barrier_everywhere();
+	/* Where it is refused, what was missed is counted when the queue ends. */
+	(void)fragi_barrier_everywhere();
 }
 
 /* Takes the oldest message if there are more than `least`. */
