@@ -6,10 +6,10 @@ machine.
 
 usage: instructions.py [--build DIR] [--record]     fails when a figure is more than 5 % from the
                        one recorded in
-instructions.txt beside this file, or crosses its limit, which the record keeps; --record writes
-them anew. A record above its limit is a missed target: it is said each time and held where it is
-until it is mended. Compilers differ: where the file's is not the one in use only the limits that
-the record keeps are held.
+instructions.txt beside this file, crosses its limit, which the record keeps, or is too far above
+greedy's under event_based; --record writes them anew. A record above its limit is a missed target:
+it is said each time and held where it is until it is mended. Compilers differ: where the file's is
+not the one in use only the limits that the record keeps are held.
 """
 import argparse
 import math
@@ -30,9 +30,13 @@ FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "looked", "
 MESSAGES = [(size, way) for way in ("trip", "stream") for size in ("8B", "64B", "64KiB")]
 KINDS = HOPS + FEATURES + MESSAGES
 LIMITS = {(g, s): {"greedy": 600, "event1": 900}[s] for g, s in HOPS}
+# How many more event_based may take than greedy. Under callgrind each tick seems to take so long
+# that the sink of fan_in takes one message at a time, and its sources wait for notifications.
+MORE = {"pair": 120, "chain": 120, "fan_out": 120, "fan_in": 190}
 SAME = {"nested": "chain", "tapped": "pair", "looked": "pair"}  # as many instructions
-# Of waiting at the begin and the end; of looked with all that the thread executes that looks.
-SAME_TOLERANCE = {"looked": 0.02}
+# Of waiting at the begin and the end; of looked with all that the thread executes that looks; under
+# event_based, a thread that is preempted in a tick takes the operator for a long one for a while.
+SAME_TOLERANCE = {"looked": 0.02, "nested": 0.03}
 SAME_TOLERANCE_DEFAULT = 0.005
 SHORT, LONG = 10000, 60000
 FEW, MANY, BATCH = 1600, 6400, 32
@@ -138,6 +142,8 @@ def main():
         like = figures.get((SAME.get(graph), scheduler), got)
         if abs(got - like) > like * SAME_TOLERANCE.get(graph, SAME_TOLERANCE_DEFAULT):
             what = "%s takes %.1f, and it should take as many" % (SAME[graph], like)
+        elif scheduler == "event1" and got - figures[graph, "greedy"] > MORE.get(graph, math.inf):
+            what = "more than %d above greedy" % MORE[graph]
         elif known is None:
             what = "not recorded: record it (instructions.py --record)"
         elif got > limit and known <= limit:

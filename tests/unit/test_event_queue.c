@@ -114,29 +114,73 @@ Test(event_queue, long_operators_are_left_to_the_thread_that_wakes_up)
 	cr_expect_eq(event_pop_locked(&event, &home), &is_short);
 }
 
-Test(event_queue, another_thread_takes_over_from_one_that_takes_nothing)
+Test(event_queue, another_thread_takes_over_from_one_that_stays_in_a_turn)
 {
 	struct fragi_exec a = OF(10), b = OF(10), c = OF(10);
-	struct event_thread home = {.streak = 0}, other = {.streak = 0};
-	uint64_t stalled_order = 0;
+	struct event_thread home = {.turns = 7}, other = {.streak = 0};
+	uint64_t turns = 0;
 	struct event event;
 
 	event_init(&event);
-	cr_assert(event_settle(&event, &home));
-	event_leave_home_locked(&event, &stalled_order);
-	event_leave_home_locked(&event, &stalled_order); /* nothing is queued */
-	cr_expect_eq(event.home, &home);
-	event_push_locked(&event, &a);
-	event_push_locked(&event, &b);
-	event_leave_home_locked(&event, &stalled_order);
-	cr_expect_eq(event_pop_locked(&event, &home), &a);
+	home.round.tail = &home.round.head;
+	event_enqueue(&home.round, &a);
+	event_enqueue(&home.round, &b);
+	fragi_event_leave_home_locked(&event, &turns); /* nobody has the role */
+	cr_expect_eq(turns, 0);
 	event_push_locked(&event, &c);
-	event_leave_home_locked(&event, &stalled_order); /* it took one */
+	cr_assert(event_settle(&event, &home));
+	event_set_holding(&home, true);
+	fragi_event_leave_home_locked(&event, &turns);
 	cr_expect_eq(event.home, &home);
-	event_leave_home_locked(&event, &stalled_order);
+	atomic_store(&home.turns, 8);
+	fragi_event_leave_home_locked(&event, &turns); /* it has run another one */
+	cr_expect_eq(event.home, &home);
+	fragi_event_leave_home_locked(&event, &turns);
 	cr_expect_null(event.home);
-	cr_expect_eq(event_pop_locked(&event, &other), &b);
+	cr_expect_null(home.round.head);
 	cr_expect_eq(event_pop_locked(&event, &other), &c);
+	cr_expect_eq(event_pop_locked(&event, &other), &a);
+	cr_expect_eq(event_pop_locked(&event, &other), &b);
+	cr_expect_eq(event.queued, 0);
+	/* An empty round takes operators again. */
+	event_enqueue(&home.round, &b);
+	cr_expect_eq(event_dequeue(&home.round), &b);
+}
+
+/* It may be changing it; it will see that it has lost the role, and put it into the queue. */
+Test(event_queue, the_round_of_a_thread_between_two_ticks_is_left_to_it)
+{
+	struct fragi_exec a = OF(10);
+	struct event_thread home = {.turns = 7};
+	uint64_t turns = 7;
+	struct event event;
+
+	event_init(&event);
+	home.round.tail = &home.round.head;
+	event_enqueue(&home.round, &a);
+	cr_assert(event_settle(&event, &home));
+	fragi_event_leave_home_locked(&event, &turns);
+	cr_expect_null(event.home);
+	cr_expect_eq(home.round.head, &a);
+	event_share_round_locked(&event, &home);
+	cr_expect_null(home.round.head);
+	cr_expect_eq(event.queued, 1);
+}
+
+Test(event_queue, long_operators_are_left_to_one_that_comes_while_the_round_lasts)
+{
+	struct fragi_exec is_long = OF(500), is_short = OF(10);
+	struct event_thread home = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	home.round.tail = &home.round.head;
+	event_enqueue(&home.round, &is_short);
+	event_push_locked(&event, &is_long);
+	event.waking = true;
+	cr_expect_null(event_pop_locked(&event, &home));
+	event.waking = false;
+	cr_expect_eq(event_pop_locked(&event, &home), &is_long);
 }
 
 /* However many short operators wait, and however long they do. */

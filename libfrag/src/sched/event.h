@@ -6,8 +6,9 @@
 #include <sched/kind.h>
 
 /*
- * The event-based scheduler. event_based.c holds the threads while they work, event_wait.c while
- * they wait, event_pool.c the threads of thread pools. event_based.c explains the whole.
+ * The event-based scheduler. event_based.c has its notifications, start and end, event_run.c the
+ * threads while they work, event_wait.c while they wait, event_pool.c the threads of thread pools.
+ * event_based.c explains the whole.
  */
 
 /*
@@ -32,11 +33,16 @@
 #define RECHECK_MIN_NS 1000000
 #define RECHECK_MAX_NS 8000000
 /*
- * A thread runs at most so many operators in a row that it has made ready itself, while others are
- * queued.
+ * A thread runs at most so many short operators in a row that are not in the shared queues, while
+ * others are.
  */
 #define STREAK_MAX 16u
 #define THREADS_MAX 1024u
+/*
+ * An operator that was not ready when its turn in the round came waits for notifications after its
+ * next so many ticks; then it takes turns again.
+ */
+#define PARKS 15
 /*
  * What a tick that is predicted to take longer notifies need not wait for its end. It is well above
  * MOVE_NS: to queue inside a tick makes the tick longer, and must not make it one of these.
@@ -48,30 +54,38 @@
  */
 #define SPIN_NS 20000
 
+/* Operators whose conditions must be evaluated, the oldest first. */
+struct event_queue {
+	struct fragi_exec *head, **tail;
+};
+
 struct event_thread {
 	struct fragi_sched_thread here; /* first */
 	pthread_t pthread;
 	bool created;
 	/* inside a tick: the operators that it notifies are held; only the short ones */
-	bool holding, overlaps;
+	_Atomic bool holding;
+	bool overlaps;
 	struct fragi_exec *held, **held_end;
-	/* runs before anything in the queue */
+	/* away from home: runs before anything in the queue */
 	struct fragi_exec *next;
-	/* short operators in a row that came from `next` although others were due */
+	/*
+	 * Of the home thread: the short operators that it runs in turn. They are the thread's own,
+	 * but while it holds what a tick notifies (fragi_event_leave_home_locked).
+	 */
+	struct event_queue round;
+	bool was_home; /* when it took its last operator; else its round is empty */
+	/* short operators in a row that came from `next` or `round` although others were due */
 	uint32_t streak;
-	/* counters for the log */
-	uint64_t turns, sleeps;
+	/* how many times it ran an operator, and slept */
+	_Atomic uint64_t turns;
+	uint64_t sleeps;
 	int64_t recheck_ns;
-	/* the oldest short operator in the queue when this thread last looked, and when that was */
-	uint64_t stalled_order, looked_stamp;
+	/* `turns` of the home thread when this thread last looked, and when that was */
+	uint64_t stalled_turns, looked_stamp;
 	/* CLOCK_MONOTONIC at base_stamp */
 	int64_t base_ns;
 	uint64_t base_stamp;
-};
-
-/* Operators whose conditions must be evaluated, the oldest first. */
-struct event_queue {
-	struct fragi_exec *head, **tail;
 };
 
 struct event_crew; /* event_pool.c: the threads of a pool, or of one pinned operator of it */
@@ -131,7 +145,7 @@ struct event {
 
 	_Alignas(64) uint32_t parked; /* idle threads that sleep on `park` */
 	bool operators_started;
-	uint64_t stalled_order; /* the oldest short operator when the control thread last looked */
+	uint64_t stalled_turns; /* `turns` of the home thread when the control thread last looked */
 	/* threads that still run; the last one ends the scheduler */
 	_Atomic uint32_t leaving;
 	/* futex */
@@ -146,6 +160,13 @@ enum wake_target { WAKE_NOBODY, WAKE_PARKED, WAKE_PUMP };
 static inline bool event_is_short(const struct fragi_exec *exec)
 {
 	return exec->expected < exec->long_from;
+}
+
+/* Before `home` is read: see fragi_event_leave_home_locked. */
+static inline void event_set_holding(struct event_thread *thread, bool holding)
+{
+	atomic_store_explicit(&thread->holding, holding, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* Returns whether the thread is, or now becomes, the one that runs the short operators. */
@@ -169,6 +190,23 @@ static inline bool event_is_empty_for(struct event *event, const struct event_th
 	       atomic_load_explicit(&event->queued, memory_order_relaxed) == 0;
 }
 
+static inline void event_enqueue(struct event_queue *queue, struct fragi_exec *exec)
+{
+	exec->next = NULL;
+	*queue->tail = exec;
+	queue->tail = &exec->next;
+}
+
+static inline struct fragi_exec *event_dequeue(struct event_queue *queue)
+{
+	struct fragi_exec *exec = queue->head;
+
+	queue->head = exec->next;
+	if (queue->head == NULL)
+		queue->tail = &queue->head;
+	return exec;
+}
+
 /* The queues. The caller holds the lock. */
 
 static inline void event_count(_Atomic uint32_t *counter, uint32_t n)
@@ -190,10 +228,8 @@ static inline void event_push_locked(struct event *event, struct fragi_exec *exe
 	bool is_short = event_is_short(exec);
 	struct event_queue *queue = is_short ? &event->shorts : &event->longs;
 
-	exec->next = NULL;
 	exec->order = ++event->rounds;
-	*queue->tail = exec;
-	queue->tail = &exec->next;
+	event_enqueue(queue, exec);
 	event_count(&event->queued, 1);
 	if (!is_short)
 		event_count_long(event, 1, exec->expected);
@@ -207,42 +243,41 @@ static inline struct fragi_exec *event_pop_locked(struct event *event, struct ev
 {
 	struct event_queue *queue = &event->shorts;
 	struct fragi_exec *exec = queue->head, *first_long = event->longs.head;
+	bool leaves_long = atomic_load_explicit(&event->waking, memory_order_relaxed) ||
+			   atomic_load_explicit(&event->spinning, memory_order_relaxed) > 0;
 
 	if (exec == NULL ||
-	    (first_long != NULL && first_long->order < exec->order &&
-	     !atomic_load_explicit(&event->waking, memory_order_relaxed) &&
-	     atomic_load_explicit(&event->spinning, memory_order_relaxed) == 0) ||
+	    (first_long != NULL && first_long->order < exec->order && !leaves_long) ||
 	    !event_settle(event, thread)) {
-		queue = &event->longs;
-		exec = first_long;
-		if (exec == NULL)
+		if (first_long == NULL || (leaves_long && thread->round.head != NULL))
 			return NULL;
-		event_count_long(event, (uint32_t)-1, -exec->expected);
+		queue = &event->longs;
+		event_count_long(event, (uint32_t)-1, -first_long->expected);
 	}
-	queue->head = exec->next;
-	if (queue->head == NULL)
-		queue->tail = &queue->head;
 	event_count(&event->queued, (uint32_t)-1);
-	return exec;
+	return event_dequeue(queue);
 }
 
-static inline uint64_t event_oldest_short_locked(const struct event *event)
+/* Puts what is in the thread's round into the queue that others see. */
+static inline void event_share_round_locked(struct event *event, struct event_thread *thread)
 {
-	return event->shorts.head != NULL ? event->shorts.head->order : 0;
+	while (thread->round.head != NULL)
+		event_push_locked(event, event_dequeue(&thread->round));
+}
+
+/* Returns `turns` of the home thread; 0: there is none. */
+static inline uint64_t event_home_turns(struct event *event)
+{
+	const struct event_thread *home = atomic_load(&event->home);
+
+	return home != NULL ? atomic_load_explicit(&home->turns, memory_order_relaxed) : 0;
 }
 
 /*
- * Lets another thread run the short operators when the oldest one in their queue is still the one
- * of the last call: the home thread is in an unexpectedly long tick.
+ * Lets another thread run the short operators when the home thread is still in the turn of the last
+ * call: it is in an unexpectedly long tick.
  */
-static inline void event_leave_home_locked(struct event *event, uint64_t *stalled_order)
-{
-	uint64_t order = event_oldest_short_locked(event);
-
-	if (order != 0 && order == *stalled_order)
-		atomic_store(&event->home, NULL);
-	*stalled_order = order;
-}
+void fragi_event_leave_home_locked(struct event *event, uint64_t *stalled_turns);
 
 /*
  * Returns whether others may have to wait for the operator's next tick: it is long, or its first
@@ -302,6 +337,8 @@ bool fragi_event_waits_locked(const struct event *event);
 bool fragi_event_at_rest_locked(const struct event *event);
 /* Joins the fragment's clock. */
 void fragi_event_use_clock(struct event *event, struct frag_clock *clock);
+/* event_run.c: runs operators until the scheduler ends. */
+void fragi_event_work(struct event *event, struct event_thread *thread);
 /*
  * Looks for work for a short while, where others are in long ticks, which may make some. Those that
  * look take what there is in reverse order: so threads that are one too many soon sleep. Returns

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #define LOG_TOPIC "sched"
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,10 @@
 /*
  * Threads, and queues of operators whose conditions must be evaluated. A notification of
  * an operator sets QUEUED in its state. The thread that finds the state 0 before that, and only
- * that thread, puts the operator into a queue. A thread that takes it out sets the state to
- * RUNNING, evaluates the conditions, ticks the operator while it is ready, and clears RUNNING. If
- * QUEUED was set meanwhile, it queues the operator again. So an operator is in one place at a time,
- * and no notification is lost.
+ * that thread, puts the operator into a queue. A thread that takes it out evaluates the conditions
+ * and ticks the operator if it is ready. Before the operator may wait, the thread sets the state
+ * from QUEUED to RUNNING, evaluates again, and clears RUNNING. If QUEUED was set meanwhile, it
+ * queues the operator again. So an operator is in one place at a time, and no notification is lost.
  *
  * Which thread runs an operator depends on how long its ticks take (the mean of the recent ones):
  * - To run a tick on another thread costs cache misses on both sides: the operator, its queues, its
@@ -24,9 +23,13 @@
  *   home thread, runs all short operators, and nobody else takes them out of their queue. However
  *   many threads there are, a graph of short operators runs as it does on one.
  * - Any thread runs long operators.
- * - The operators that a tick notifies are held until the tick ends. The first of them runs next on
- *   the same thread, where its message is; the others are queued. Away from home that ends after
- *   STREAK_MAX short operators in a row.
+ * - The operators that a tick notifies are held until the tick ends. At home they then wait in the
+ *   thread's round, a queue without a lock, and so does the operator itself: most often those that
+ *   it has notified make it ready again, so it is evaluated when its turn comes, not before. Its
+ *   state stays QUEUED meanwhile, so a notification changes nothing. An operator that was not
+ *   ready at its turn waits for notifications after its next ticks (PARKS).
+ * - Away from home the first of them runs next on the same thread, where its message is, for up to
+ *   STREAK_MAX short operators in a row; the others are queued.
  * - Only a tick that takes much longer than a thread needs to take an operator lets others run
  *   beside it: the long operators that it notifies are queued at once. So a source with a queue for
  *   one message computes the next one while its receiver computes. The threads that are there for
@@ -37,8 +40,8 @@
  * Waking a thread costs the waker several microseconds. So another thread is woken only when queued
  * operators would have to wait for longer than that, or have waited again and again: see
  * event_is_worth_waking. Three things bound the delay when a prediction is wrong: while other
- * threads work, one idle thread sleeps with a timeout; who finds the queue of short operators as it
- * was a millisecond ago lets another thread take the role; and the control thread calls
+ * threads work, one idle thread sleeps with a timeout; who finds the home thread in the same turn
+ * as a millisecond ago lets another thread take the role; and the control thread calls
  * fragi_sched_wake_stalled, which does both.
  *
  * One idle thread waits in the pump, so that the thread that receives a message is the thread that
@@ -107,8 +110,9 @@ static void event_notify(void *arg)
 
 	if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) != 0)
 		return;
-	if (__builtin_expect(
-		    thread == NULL || thread->here.sched != exec->sched || !thread->holding, 0))
+	if (__builtin_expect(thread == NULL || thread->here.sched != exec->sched ||
+				     !atomic_load_explicit(&thread->holding, memory_order_relaxed),
+			     0))
 		queue_or_hold(thread, exec);
 	else
 		hold(thread, exec);
@@ -128,247 +132,6 @@ static void notify_any(void *arg)
 static void (*event_notifier(const struct frag_op *op))(void *exec)
 {
 	return op->crew == 0 ? event_notify : fragi_event_crew_notify;
-}
-
-/*
- * Returns CLOCK_MONOTONIC at the thread's latest stamp, without a system call. The base is
- * corrected ten times a second.
- */
-static int64_t thread_now_ns(struct event_thread *thread)
-{
-	uint64_t since_ns = fragi_stamp_diff_ns(thread->base_stamp, thread->here.stamp);
-
-	if (since_ns > 100000000) {
-		thread->base_ns = fragi_now_ns();
-		thread->base_stamp = thread->here.stamp = fragi_stamp();
-		return thread->base_ns;
-	}
-	return thread->base_ns + (int64_t)since_ns;
-}
-
-/* Work. */
-
-static void set_overlaps(struct event *event, struct event_thread *thread, bool overlaps)
-{
-	thread->holding = !overlaps;
-	thread->overlaps = overlaps;
-	atomic_fetch_add(&event->overlapping, overlaps ? 1 : (uint32_t)-1);
-}
-
-/*
- * Before a tick that may delay others: lets another thread run the short operators if it is a long
- * one, and wakes a thread if that is worth it. A first tick may be long.
- */
-static __attribute__((noinline)) void
-let_others_work(struct event *event, struct event_thread *thread, const struct fragi_exec *exec)
-{
-	uint64_t length = exec->expected == 0 ? event->long_stamps + 1 : exec->expected;
-	enum wake_target target = WAKE_NOBODY;
-
-	if (length >= exec->long_from &&
-	    atomic_load_explicit(&event->home, memory_order_relaxed) == thread)
-		atomic_store_explicit(&event->home, NULL, memory_order_release);
-	if (exec->expected >= event->overlap_stamps)
-		set_overlaps(event, thread, true);
-	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
-	    event_is_worth_waking(event, length)) {
-		atomic_store_explicit(&event->waited, 0, memory_order_relaxed);
-		fragi_lock_take(&event->lock);
-		target = fragi_event_choose_idle_locked(event);
-		fragi_lock_leave(&event->lock);
-	}
-	if (target != WAKE_NOBODY)
-		fragi_event_wake(event, target);
-	else if (length > event->hint_stamps)
-		fragi_pump_hint(event->base.config.pump);
-}
-
-/* Ticks an operator while it is ready, for BATCH_NS at most. Returns its last answer. */
-static inline enum frag_ready tick_while_ready(struct event *event, struct event_thread *thread,
-					       struct fragi_exec *exec)
-{
-	uint64_t begin = thread->here.stamp, start, length;
-	enum frag_ready ready;
-	bool over = false;
-	int r;
-
-	for (;;) {
-		ready = fragi_exec_ready(exec);
-		if (ready != FRAG_READY || over)
-			return ready;
-		if (event_may_delay(event, exec))
-			let_others_work(event, thread, exec);
-		start = thread->here.stamp;
-		r = fragi_exec_tick(exec, thread->here.current, start, &thread->here.stamp);
-		if (__builtin_expect(thread->overlaps, 0))
-			set_overlaps(event, thread, false);
-		length = thread->here.stamp - start;
-		exec->expected += (uint64_t)((int64_t)(length - exec->expected) >> 4);
-		exec->expected |= 1;
-		if (__builtin_expect(r < 0, 0)) {
-			fragi_sched_fail(&event->base, exec, FRAGI_CALL_COMPUTE, r);
-			return FRAG_READY;
-		}
-		if (__builtin_expect(r == FRAG_DONE, 0))
-			return FRAG_NEVER;
-		over = thread->here.stamp - begin + exec->expected > event->batch_stamps;
-	}
-}
-
-/*
- * Distributes the operators that were notified during the ticks: the first runs next on this
- * thread; the others, and `again` (the operator itself, when it must run again), are queued.
- */
-static void queue_notified(struct event *event, struct event_thread *thread,
-			   struct fragi_exec *again)
-{
-	struct fragi_exec *rest;
-
-	thread->next = thread->held;
-	if (thread->next == NULL) {
-		if (again == NULL)
-			return;
-		if (event_is_empty_for(event, thread)) {
-			thread->next = again;
-			return;
-		}
-		rest = NULL;
-	} else {
-		rest = thread->next->next;
-		if (rest == NULL && again == NULL)
-			goto out;
-	}
-	fragi_lock_take(&event->lock);
-	while (rest != NULL) {
-		struct fragi_exec *next = rest->next;
-
-		event_push_locked(event, rest);
-		rest = next;
-	}
-	if (again != NULL)
-		event_push_locked(event, again);
-	fragi_lock_leave(&event->lock);
-out:
-	thread->held = NULL;
-	thread->held_end = &thread->held;
-}
-
-static void run(struct event *event, struct event_thread *thread, struct fragi_exec *exec)
-{
-	enum frag_ready ready;
-	struct fragi_exec *again = NULL;
-	bool last = false;
-
-	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
-	if (__builtin_expect(atomic_load_explicit(&exec->needs_full_check, memory_order_relaxed),
-			     0)) {
-		assert(!exec->done); /* it stays RUNNING, so no thread queues it again */
-		if (exec->timer_armed)
-			fragi_event_timer_disarm(event, exec);
-	}
-	thread->holding = true;
-	ready = tick_while_ready(event, thread, exec);
-	if (ready == FRAG_NEVER) {
-		last = fragi_sched_finish_op(&event->base, exec);
-	} else if (ready == FRAG_READY) {
-		/* An exchange, so that the next thread that runs it sees what notifiers wrote. */
-		atomic_exchange_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel);
-		again = exec;
-	} else {
-		if (ready == FRAG_WAIT_TIME)
-			fragi_event_timer_arm(event, exec);
-		/* Clears RUNNING, as fetch_and would, but in one instruction. */
-		if (atomic_fetch_sub_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel) !=
-		    FRAGI_RUNNING)
-			again = exec;
-	}
-	thread->holding = false;
-	queue_notified(event, thread, again);
-	if (last)
-		fragi_event_end(event);
-}
-
-/*
- * On a thread away from home: lets another thread run the short operators when the home thread has
- * not taken one for a while.
- */
-static void look_after_home(struct event *event, struct event_thread *thread)
-{
-	if (thread->here.stamp - thread->looked_stamp < event->recheck_stamps)
-		return;
-	thread->looked_stamp = thread->here.stamp;
-	fragi_lock_take(&event->lock);
-	event_leave_home_locked(event, &thread->stalled_order);
-	fragi_lock_leave(&event->lock);
-}
-
-/* The same as runs_at_once on a thread that is not the home thread, or not yet. */
-static __attribute__((noinline)) bool
-runs_at_once_away(struct event *event, struct event_thread *thread, const struct fragi_exec *exec)
-{
-	if (exec != NULL && event_is_short(exec))
-		return event_settle(event, thread) || ++thread->streak < STREAK_MAX;
-	look_after_home(event, thread);
-	if (!event_is_empty_for(event, thread))
-		return false;
-	thread->streak = 0;
-	return true;
-}
-
-/*
- * Returns whether the thread runs the operator that it has just made ready, or sleeps when there is
- * none, before it looks at the queues:
- * - a short one, but after STREAK_MAX of those it is another operator's turn
- * - a long one when nothing is queued
- */
-static inline bool runs_at_once(struct event *event, struct event_thread *thread,
-				const struct fragi_exec *exec)
-{
-	if (atomic_load_explicit(&event->home, memory_order_relaxed) != thread)
-		return runs_at_once_away(event, thread, exec);
-	return atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 ||
-	       (exec != NULL && event_is_short(exec) && ++thread->streak < STREAK_MAX);
-}
-
-/* Returns the operator to run next; NULL: none. */
-static struct fragi_exec *next_exec(struct event *event, struct event_thread *thread)
-{
-	struct fragi_exec *exec = thread->next;
-
-	thread->next = NULL;
-	if (runs_at_once(event, thread, exec))
-		return exec;
-	thread->streak = 0;
-	fragi_lock_take(&event->lock);
-	if (exec != NULL)
-		event_push_locked(event, exec);
-	exec = event_pop_locked(event, thread);
-	fragi_lock_leave(&event->lock);
-	return exec;
-}
-
-static void work(struct event *event, struct event_thread *thread)
-{
-	struct fragi_exec *exec;
-	int64_t timer_ns;
-
-	while (!atomic_load_explicit(&event->ending, memory_order_relaxed)) {
-		timer_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed);
-		if (timer_ns != INT64_MAX && thread_now_ns(thread) >= timer_ns)
-			fragi_event_timers_fire(event);
-		exec = next_exec(event, thread);
-		if (exec == NULL && fragi_event_work_comes(event, thread))
-			continue;
-		if (exec == NULL) {
-			thread->sleeps++;
-			fragi_event_idle(event, thread);
-			continue;
-		}
-		thread->recheck_ns = RECHECK_MIN_NS / 2;
-		thread->turns++;
-		run(event, thread, exec);
-		fragi_sched_pump_turn(&thread->here, event->base.config.pump);
-	}
 }
 
 static void start_operators(struct event *event)
@@ -403,12 +166,13 @@ static __attribute__((noinline)) void thread_run(struct event_thread *thread)
 		fragi_event_wait_for_start(event);
 	thread->base_ns = fragi_now_ns();
 	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();
-	work(event, thread);
+	fragi_event_work(event, thread);
 	log_debug(sched->config.fragment->name,
 		  "a thread ran operators %llu times and slept %llu times",
-		  (unsigned long long)thread->turns, (unsigned long long)thread->sleeps);
+		  (unsigned long long)atomic_load(&thread->turns),
+		  (unsigned long long)thread->sleeps);
 	/* Closing the ports sends notifications, which must not queue anything. */
-	thread->holding = true;
+	event_set_holding(thread, true);
 	fragi_event_leave(event);
 	fragi_sched_here = NULL;
 }
@@ -464,6 +228,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 		event->threads[i].here.sched = &event->base;
 		event->threads[i].here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
 		event->threads[i].held_end = &event->threads[i].held;
+		event->threads[i].round.tail = &event->threads[i].round.head;
 		event->threads[i].recheck_ns = RECHECK_MIN_NS / 2;
 	}
 	event->shorts.tail = &event->shorts.head;
@@ -562,7 +327,7 @@ static void event_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	if (!event->polls)
 		return;
 	fragi_lock_take(&event->lock);
-	event_leave_home_locked(event, &event->stalled_order);
+	fragi_event_leave_home_locked(event, &event->stalled_turns);
 	if (!event_is_empty_for(event, NULL) ||
 	    atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
 		target = fragi_event_choose_idle_locked(event);

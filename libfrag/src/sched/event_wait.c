@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <base/barrier.h>
 #include <sched/event.h>
 
 void fragi_event_futex_wake(_Atomic uint32_t *word, int count)
@@ -80,6 +81,27 @@ void fragi_event_wait_for_start(struct event *event)
 			return;
 		fragi_event_futex_wait(&event->park, park, INT64_MAX);
 	}
+}
+
+/*
+ * The home thread does not touch its round while it holds what a tick notifies. It stores that it
+ * holds no more, then reads whether it still has the role; here the role is taken, then `holding`
+ * is read. So either the round may be taken, or the thread puts it into the queue itself. The
+ * thread pays no fence for that at each tick, because the kernel executes one for it here. Where
+ * the kernel does not, the round is left to the thread.
+ */
+void fragi_event_leave_home_locked(struct event *event, uint64_t *stalled_turns)
+{
+	struct event_thread *home = atomic_load(&event->home);
+	uint64_t turns = event_home_turns(event);
+
+	if (turns != 0 && turns == *stalled_turns) {
+		atomic_store(&event->home, NULL);
+		if (fragi_barrier_everywhere() &&
+		    atomic_load_explicit(&home->holding, memory_order_acquire))
+			event_share_round_locked(event, home);
+	}
+	*stalled_turns = turns;
 }
 
 /* Timers. */
@@ -282,7 +304,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	else
 		event->parked++;
 	until_ns = sleep_until_locked(event, thread);
-	thread->stalled_order = event_oldest_short_locked(event);
+	thread->stalled_turns = event_home_turns(event);
 	rests = fragi_event_at_rest_locked(event);
 	waits = fragi_event_waits_locked(event);
 	park = atomic_load(&event->park);
@@ -308,7 +330,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
 		event->covers_ns = INT64_MAX;
 	if (thread->base_ns >= until_ns)
-		event_leave_home_locked(event, &thread->stalled_order);
+		fragi_event_leave_home_locked(event, &thread->stalled_turns);
 	fragi_lock_leave(&event->lock);
 	fragi_clock_going_on(event->clock);
 	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();

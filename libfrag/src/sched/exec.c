@@ -163,6 +163,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queue, bool is_room,
 			 uint32_t min, const _Atomic bool *closed)
 {
+	exec->repeats &= queue->capacity > min;
 	*exec->distances_end++ = (struct fragi_distance){
 		.ahead = is_room ? &queue->head : &queue->tail,
 		.behind = is_room ? &queue->tail : &queue->head,
@@ -184,6 +185,7 @@ static int distances_create(struct fragi_exec *exec)
 	exec->distances = fragi_calloc(flows + 1, sizeof(*exec->distances));
 	exec->turns = fragi_calloc(exec->in_count + 1, sizeof(struct fragi_exec_port *));
 	exec->rooms = fragi_calloc(flows + 1, sizeof(struct fragi_tx *));
+	exec->repeats = true;
 	exec->distances_end = exec->distances;
 	exec->turns_end = exec->turns;
 	exec->rooms_end = exec->rooms;

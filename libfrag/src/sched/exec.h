@@ -118,7 +118,8 @@ struct fragi_exec {
 	const struct fragi_tx **rooms, **rooms_end;
 	bool has_more_gates; /* turns or rooms is not empty */
 	bool is_never_fast;  /* needs_full_check is always set */
-	bool watches_ticks;  /* fragi_exec_tick_begins and _ended are called around each tick */
+	bool repeats; /* right after a tick it may be ready again: no gate needs a whole queue */
+	bool watches_ticks; /* fragi_exec_tick_begins and _ended are called around each tick */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
@@ -162,6 +163,7 @@ struct fragi_exec {
 	 * event_based: their mean; greedy: the last long one.
 	 */
 	uint64_t expected;
+	uint8_t parks; /* event_based: after so many ticks it waits for notifications (PARKS) */
 	uint64_t long_from; /* event_based: it is long if it is expected to take so long */
 	_Atomic bool timer_armed;
 	/* event_based, in a pool: the next one in the list of its crew's timers */
@@ -301,7 +303,8 @@ int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 /* Returns whether any flow of the input has a message. */
 bool fragi_exec_port_has_message(const struct fragi_exec_port *in);
 /* Returns the same answer; the usual cases are decided inline, without a call. */
-static inline enum frag_ready fragi_exec_ready(struct fragi_exec *exec)
+static inline __attribute__((always_inline)) enum frag_ready
+fragi_exec_ready(struct fragi_exec *exec)
 {
 	enum frag_ready ready = FRAG_READY;
 
@@ -424,8 +427,9 @@ void fragi_exec_give_up_pending(struct fragi_exec *exec);
  * Returns 0, also when the tick is pending; FRAG_DONE; or the failure, which
  * fragi_exec_failure_text words.
  */
-static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current,
-				  uint64_t start, uint64_t *out_end)
+static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_exec *exec,
+								 struct fragi_current *current,
+								 uint64_t start, uint64_t *out_end)
 {
 	struct frag_tick *tick = &exec->tick;
 	struct fragi_op_row *row = exec->row;
