@@ -115,7 +115,8 @@ class LateTest(cluster.ClusterTest):
         """The parts are the whole; each number is printed with two or three digits."""
         _, took, error, _, parts = line
         parts = [ns(" ".join(p.split()[-2:])) for p in parts.split(", ")]
-        self.assertLess(abs(sum(parts) - ns(took)), 0.06 * ns(took) + (ns(error) if error else 0), line)
+        doubt = 0.06 * ns(took) + (ns(error) if error else 0)
+        self.assertLess(abs(sum(parts) - ns(took)), doubt, line)
 
     def judge(self, text, says, cause, share=0.5, **more):
         """More than that share of the late messages have this place and this cause."""
