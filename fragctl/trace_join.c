@@ -184,7 +184,7 @@ int ctl_trace_join(struct ctl_trace *trace)
 	uint32_t sent_count = 0;
 
 	if (most > TRACE_MESSAGES_MAX) {
-		trace->unmatched = most - TRACE_MESSAGES_MAX;
+		trace->unmatched += most - TRACE_MESSAGES_MAX;
 		most = TRACE_MESSAGES_MAX;
 	}
 	trace->order = fragi_calloc(trace->tick_count + 1, sizeof(*trace->order));

@@ -79,7 +79,7 @@ struct ctl_trace {
 	uint32_t *order;                    /* of ticks: by host, thread and begin */
 	struct trace_mark *sent, *received; /* by tick */
 	uint32_t message_count;
-	uint64_t unmatched; /* messages beyond those that are looked at */
+	uint64_t unmatched; /* messages beyond those that are kept or looked at */
 	/* messages whose receiver's tick ended before that of the sender began */
 	uint64_t backwards;
 };

@@ -250,6 +250,8 @@ static int add_end(struct ctl_trace *trace, const struct trace_host *host,
 	int r = grow(&trace->ends, &trace->end_room, trace->end_count, TRACE_ENDS_MAX,
 		     sizeof(*trace->ends));
 
+	if (r == -EBADMSG && record->kind == FRAGI_TRACE_RECEIVED)
+		trace->unmatched += record->count;
 	if (r < 0)
 		return r;
 	if (flow == NULL || flow->from == NULL) /* its name was lost with a chunk */
@@ -268,7 +270,7 @@ static int add_end(struct ctl_trace *trace, const struct trace_host *host,
 static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 			const struct fragi_trace_read *read)
 {
-	bool is_full = false;
+	bool has_tick = false; /* others would be of another host */
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < read->record_count; i++) {
@@ -276,11 +278,11 @@ static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 
 		if (record.kind == FRAGI_TRACE_TICK) {
 			r = add_tick(trace, host, &record);
-			is_full = r == -EBADMSG;
-			trace->cut += is_full;
+			has_tick = r == 0;
+			trace->cut += r == -EBADMSG;
 		} else if (record.kind != FRAGI_TRACE_SENT && record.kind != FRAGI_TRACE_RECEIVED) {
 			return -EBADMSG;
-		} else if (!is_full && trace->tick_count > 0) {
+		} else if (has_tick) {
 			r = add_end(trace, host, &record);
 		}
 		r = r == -EBADMSG ? 0 : r;

@@ -54,6 +54,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 
 $(B)/tests/unit/test_redact: $(B)/obj/fragctl/redact.o
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
+$(B)/tests/unit/test_trace: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
 	top_print.o json.o table.o)

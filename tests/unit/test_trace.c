@@ -6,6 +6,8 @@
 #include "rig_ops.h"
 
 #include <base/trace.h>
+#include <base/bytes.h>
+#include <fragctl/trace_model.h>
 #include <run/state.h>
 #include <sched/exec.h>
 
@@ -117,6 +119,67 @@ static struct fragi_trace_read read_one(uint32_t *at, enum fragi_trace_item kind
 	cr_assert_eq(fragi_trace_read(chunk.bytes, chunk.size, at, &read), 1);
 	cr_assert_eq(read.kind, kind);
 	return read;
+}
+
+/* A chunk of a host with a tick that has received on a flow. */
+static void fill_of_host(uint32_t number)
+{
+	const struct fragi_trace_host host = {.host = number, .epoch = 1};
+	const struct fragi_trace_flow flow = {.row = 41, .is_received = true, .is_sent = true};
+	const struct fragi_moment moment = fragi_moment_now();
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	uint64_t place = 0, lost = 0;
+
+	cr_assert_not_null(ring);
+	put_tick(ring, 7, 1);
+	chunk.size = 0;
+	cr_assert(fragi_trace_add_host(&chunk, &host, "host", ""));
+	cr_assert(number == 0 || fragi_trace_add_flow(&chunk, &flow, "a.out", "b.in"));
+	fragi_trace_add_records(&chunk, ring, &moment, &place, &lost);
+	chunk.bytes[chunk.size - 1] = FRAGI_TRACE_RECEIVED;
+	fragi_trace_ring_destroy(ring);
+}
+
+/* What a host says of messages without a tick of its own is not put to the tick of another host. */
+Test(trace, messages_belong_to_a_tick_of_their_host)
+{
+	struct ctl_trace *trace = ctl_trace_create();
+	uint8_t *second;
+
+	cr_assert_not_null(trace);
+	fill_of_host(0);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	fill_of_host(1);
+	second = &chunk.bytes[chunk.size - FRAGI_TRACE_RECORD_BYTES];
+	memmove(second - FRAGI_TRACE_RECORD_BYTES, second, FRAGI_TRACE_RECORD_BYTES);
+	chunk.size -= FRAGI_TRACE_RECORD_BYTES;
+	fragi_put32(second - FRAGI_TRACE_RECORD_BYTES - 4, FRAGI_TRACE_RECORD_BYTES);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	cr_expect_eq(trace->tick_count, 1);
+	cr_expect_eq(trace->end_count, 0);
+	fill_of_host(1);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	cr_expect_eq(trace->tick_count, 2);
+	cr_expect_eq(trace->end_count, 1);
+	ctl_trace_destroy(trace);
+}
+
+/* Messages for which a trace has no room are counted. */
+Test(trace, messages_beyond_the_room_are_counted)
+{
+	struct ctl_trace *trace = ctl_trace_create();
+	struct ctl_trace_sums sums;
+
+	cr_assert_not_null(trace);
+	trace->end_count = trace->end_room = TRACE_ENDS_MAX;
+	fill_of_host(1);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	trace->end_count = trace->end_room = 0;
+	cr_expect_eq(ctl_trace_join(trace), 0);
+	ctl_trace_sums(trace, &sums);
+	cr_expect_eq(sums.ticks, 1);
+	cr_expect_eq(sums.unmatched, 70001);
+	ctl_trace_destroy(trace);
 }
 
 /* What a host writes is read as it was; and any part of it, or any change, does no harm. */
