@@ -198,12 +198,12 @@ void fragi_run_unwire(struct fragi_run *run);
  */
 int fragi_run_check_pools(struct fragi_run *run, const struct fragi_run_edge *edges,
 			  size_t edge_count);
+/* Counts for each pool of blocks what it is like now, for the last `ns`. */
+void fragi_run_look_at_pools(struct fragi_run *run, uint64_t ns);
 /*
  * Writes instead of the sentence, which has room for `size` bytes, which flows hold the blocks of
  * the pool that op found empty. Thread: a scheduler's.
  */
-/* Counts for each pool of blocks what it is like now, for the last `ns`. */
-void fragi_run_look_at_pools(struct fragi_run *run, uint64_t ns);
 void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, char *sentence,
 			    size_t size);
 
