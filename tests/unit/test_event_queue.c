@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
 #include <criterion/criterion.h>
 
 #include <sched/event.h>
@@ -165,6 +167,64 @@ Test(event_queue, the_round_of_a_thread_between_two_ticks_is_left_to_it)
 	event_share_round_locked(&event, &home);
 	cr_expect_null(home.round.head);
 	cr_expect_eq(event.queued, 1);
+}
+
+/* Before its long tick, when another has found it in one turn for too long just before. */
+Test(event_queue, a_thread_that_has_lost_the_role_does_not_take_it_from_the_next_one)
+{
+	struct event_thread first = {.was_home = true}, next = {.streak = 0};
+	struct fragi_exec a = OF(10);
+	struct event event;
+
+	event_init(&event);
+	first.round.tail = &first.round.head;
+	event_enqueue(&first.round, &a);
+	cr_assert(event_settle(&event, &next));
+	event_give_home_up_locked(&event, &first);
+	cr_expect_eq(event.home, &next);
+	cr_expect_not(first.was_home);
+	cr_expect_eq(event_pop_locked(&event, &next), &a);
+	next.round.tail = &next.round.head;
+	event_give_home_up_locked(&event, &next);
+	cr_expect_null(event.home);
+}
+
+struct comer {
+	struct event event;
+	struct event_thread thread;
+	_Atomic bool ending;
+};
+
+static void *come_and_go(void *arg)
+{
+	struct comer *comer = arg;
+
+	while (!atomic_load(&comer->ending)) {
+		event_settle(&comer->event, &comer->thread);
+		atomic_store(&comer->event.home, NULL);
+	}
+	return NULL;
+}
+
+/* Threads take the role without the lock, and may do so in the turn in which they gave it up. */
+Test(event_queue, the_role_may_be_taken_while_another_thread_looks)
+{
+	static struct comer comer;
+	pthread_t pthread;
+
+	event_init(&comer.event);
+	comer.thread.turns = 7;
+	comer.thread.round.tail = &comer.thread.round.head;
+	cr_assert_eq(pthread_create(&pthread, NULL, come_and_go, &comer), 0);
+	for (int found = 0; found < 20000;) {
+		uint64_t turns = 7;
+
+		fragi_event_leave_home_locked(&comer.event, &turns);
+		cr_assert(turns == 0 || turns == 7);
+		found += turns == 7;
+	}
+	atomic_store(&comer.ending, true);
+	pthread_join(pthread, NULL);
 }
 
 Test(event_queue, long_operators_are_left_to_one_that_comes_while_the_round_lasts)

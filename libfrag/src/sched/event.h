@@ -265,11 +265,18 @@ static inline void event_share_round_locked(struct event *event, struct event_th
 		event_push_locked(event, event_dequeue(&thread->round));
 }
 
-/* Returns `turns` of the home thread; 0: there is none. */
-static inline uint64_t event_home_turns(struct event *event)
+/* Gives the role up, if the thread still has it: another one may have taken it meanwhile. */
+static inline void event_give_home_up_locked(struct event *event, struct event_thread *thread)
 {
-	const struct event_thread *home = atomic_load(&event->home);
+	event_share_round_locked(event, thread);
+	thread->was_home = false;
+	if (atomic_load_explicit(&event->home, memory_order_relaxed) == thread)
+		atomic_store(&event->home, NULL);
+}
 
+/* Returns `turns` of the home thread; 0: there is none. */
+static inline uint64_t event_turns(const struct event_thread *home)
+{
 	return home != NULL ? atomic_load_explicit(&home->turns, memory_order_relaxed) : 0;
 }
 

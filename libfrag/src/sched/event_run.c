@@ -39,10 +39,8 @@ static inline bool is_home(struct event *event, const struct event_thread *threa
 static void leave_home(struct event *event, struct event_thread *thread)
 {
 	fragi_lock_take(&event->lock);
-	event_share_round_locked(event, thread);
+	event_give_home_up_locked(event, thread);
 	fragi_lock_leave(&event->lock);
-	thread->was_home = false;
-	atomic_store_explicit(&event->home, NULL, memory_order_release);
 }
 
 /*

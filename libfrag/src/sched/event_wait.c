@@ -93,7 +93,7 @@ void fragi_event_wait_for_start(struct event *event)
 void fragi_event_leave_home_locked(struct event *event, uint64_t *stalled_turns)
 {
 	struct event_thread *home = atomic_load(&event->home);
-	uint64_t turns = event_home_turns(event);
+	uint64_t turns = event_turns(home); /* of this one: another may take the role at any time */
 
 	if (turns != 0 && turns == *stalled_turns) {
 		atomic_store(&event->home, NULL);
@@ -291,8 +291,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 
 	fragi_lock_take(&event->lock);
 	atomic_store(&event->waking, false);
-	if (atomic_load(&event->home) == thread)
-		atomic_store(&event->home, NULL);
+	event_give_home_up_locked(event, thread);
 	if (has_work(event)) {
 		fragi_lock_leave(&event->lock);
 		return;
@@ -304,7 +303,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	else
 		event->parked++;
 	until_ns = sleep_until_locked(event, thread);
-	thread->stalled_turns = event_home_turns(event);
+	thread->stalled_turns = event_turns(atomic_load(&event->home));
 	rests = fragi_event_at_rest_locked(event);
 	waits = fragi_event_waits_locked(event);
 	park = atomic_load(&event->park);
