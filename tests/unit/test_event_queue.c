@@ -216,7 +216,8 @@ Test(event_queue, the_role_may_be_taken_while_another_thread_looks)
 	comer.thread.turns = 7;
 	comer.thread.round.tail = &comer.thread.round.head;
 	cr_assert_eq(pthread_create(&pthread, NULL, come_and_go, &comer), 0);
-	for (int found = 0; found < 20000;) {
+	/* Where both share a core it is found seldom. */
+	for (int i = 0, found = 0; i < 20000000 && found < 20000; i++) {
 		uint64_t turns = 7;
 
 		fragi_event_leave_home_locked(&comer.event, &turns);
