@@ -364,7 +364,8 @@ class TwoMachines(Machines):
     def restart_application(self):
         """The application failed; once both workers are back it runs over both machines again."""
         self.wait_ended("endless", "failed")
-        machine.Machine.wait("both workers", lambda: len(self.ask("workers")["workers"]) == 2)
+        machine.Machine.wait("both workers", lambda: sum(
+            worker["state"] == "live" for worker in self.ask("workers")["workers"]) == 2)
         self.nodes[0].run("fragctl", "restart", "endless")
         self.wait_flowing("endless")
         self.assertEqual([h["worker"] for h in self.application("endless")["hosts"]], ["a", "b"])
