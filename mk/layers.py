@@ -138,8 +138,8 @@ def members(paths):
     count, flags = text.count(";"), len(re.findall(r"^\tbool ", text, re.M))
     if count <= MEMBERS_MAX and flags <= FLAGS_MAX:
         return []
-    return ["%s: struct drv_app has %d members, %d of them flags; at most %d and %d: group some" % (
-        path, count, flags, MEMBERS_MAX, FLAGS_MAX)]
+    return ["%s: struct drv_app has %d members, %d of them flags; at most %d and %d: group some "
+            "by their noun" % (path, count, flags, MEMBERS_MAX, FLAGS_MAX)]
 
 
 def main():
