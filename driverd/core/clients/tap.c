@@ -229,7 +229,8 @@ static int add(struct drv_session *client, const struct tap *tap)
 		client->taps = fragi_calloc(1, sizeof(*client->taps));
 		if (client->taps == NULL)
 			return -ENOMEM;
-		if (drv_timer_set(&core->timers, &client->taps->timer, core->now_ns + RENEW_NS) < 0) {
+		if (drv_timer_set(&core->timers, &client->taps->timer, core->now_ns + RENEW_NS) <
+		    0) {
 			fragi_free(client->taps);
 			client->taps = NULL;
 			return -ENOMEM;
