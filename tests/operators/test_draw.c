@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include <frag/tree.h>
-
-#include "draw/held.h"
+#include "draw/canvas.h"
 #include "vision/vision.h"
 
 #define ROWS 12
@@ -871,118 +869,6 @@ Test(ops_draw, a_layer_is_drawn_into_each_of_its_views)
 		       "........................\n"
 		       "........................\n"
 		       "........................\n");
-}
-
-/* Gives a black frame, a box of its left half, and layers; returns the red of its first pixel. */
-static int red_of_line(struct frag_harness *h, const char *specs)
-{
-	const float half[] = {0, 0, 0.5f, 1};
-	struct frag_message *m;
-	int red;
-
-	if (specs != NULL)
-		cr_assert_eq(frag_harness_give_string(h, "input_specs", specs), 0);
-	m = drawn(h, numbers(1, 4, half));
-	red = ((const uint8_t *)frag_tensor_data(frag_message_tensor(m, "")))[0];
-	frag_message_unref(m);
-	return red;
-}
-
-/* They count for one picture, behind the operator's own. */
-Test(ops_draw, layers_come_with_messages)
-{
-	static const char *const given[] = {
-		"[{type: color}, {name: t, type: lines, color: [1, 1, 1], priority: 1}]", "[]"};
-	static const char *const specs =
-		"[{\"name\": \"t\", \"type\": \"rectangles\", \"color\": [0.5, 0, 0, 1]}]";
-
-	for (int i = 0; i < 2; i++) {
-		const int without = i == 0 ? 255 : 0;
-		struct frag_harness *h = make(&vision_draw_type, FRAG_ARGS({"tensors", given[i]}));
-
-		cr_expect_eq(red_of_line(h, NULL), without);
-		/* of a priority of its own; and without any layer the frame is still there */
-		cr_expect_eq(red_of_line(h, specs), i == 0 ? 255 : 128);
-		cr_expect_eq(red_of_line(h, NULL), without);
-		cr_expect_eq(red_of_line(h, "[]"), without);
-		frag_harness_destroy(h);
-	}
-}
-
-/* As in viewer and window, which draw later. */
-Test(ops_draw, layers_of_messages_are_held_with_them)
-{
-	static const char *const texts[] = {"[{type: color}]", "[]", "[0, 0, 1]", "[0, 0, 0]",
-					    "[0, 1, 0]"};
-	const struct frag_tree *trees[5];
-	struct frag_message *m = frag_message_create();
-	const struct frag_message *items[] = {m};
-	struct messages messages = {.items = items, .count = 1};
-	struct frag_err err = FRAG_ERR_INIT;
-	struct canvas canvas = {0};
-	struct layers layers;
-	struct held *held;
-
-	for (int i = 0; i < 5; i++)
-		cr_assert_eq(frag_tree_parse(texts[i], &trees[i], &err), 0, "%s", err.text);
-	cr_assert_eq(draw_layers_init(&layers,
-				      &(const struct draw_given){trees[0], trees[1], trees[2],
-								 trees[3], trees[4], 0, 0},
-				      &err),
-		     0, "%s", err.text);
-	cr_assert_eq(frag_message_add_tensor(m, "", frame_of(0)), 0);
-	cr_assert_eq(frag_message_add_tensor(m, "t", numbers(1, 4, (const float[]){0, 0, 1, 1})),
-		     0);
-	for (int with = 1; with >= 0; with--) {
-		if (with)
-			cr_assert_eq(draw_layers_extend(&layers, "[{name: t, type: rectangles}]",
-							&messages.own, &err),
-				     0, "%s", err.text);
-		held = draw_held_create(&messages);
-		cr_assert_null(messages.own, "it took them");
-		cr_assert_eq(draw_held_draw(&layers, held, &canvas), 0);
-		cr_expect_eq(canvas.pixels[0], with ? 255 : 0);
-		draw_held_destroy(held);
-	}
-	free(canvas.pixels);
-	draw_layers_fini(&layers);
-	frag_message_unref(m);
-	for (int i = 0; i < 5; i++)
-		frag_tree_destroy(trees[i]);
-}
-
-Test(ops_draw, layers_of_messages_that_make_no_sense_are_refused)
-{
-	static const struct {
-		const char *text, *says;
-	} cases[] = {
-		{"", "input_specs is not a list of up to 64 layers"},
-		{"{a: b}", "input_specs is not a list of up to 64 layers"},
-		{"[{", "line 1: "},
-		{"[]\n--- []", "line 2: "},
-		{"[\n{name: a, type: cubes}]", "line 2: \"cubes\" is not a type of layer"},
-		{"[{name: none, type: lines}]", "no message holds a tensor \"none\""},
-	};
-	char many[65 * 32] = "[";
-
-	for (size_t i = 0; i <= FRAG_COUNT_OF(cases); i++) {
-		const bool is_last = i == FRAG_COUNT_OF(cases);
-		struct frag_harness *h =
-			make(&vision_draw_type, FRAG_ARGS({"tensors", "[{type: color}]"}));
-
-		for (int k = 0; is_last && k < 64; k++)
-			strcat(many, "{type: color},");
-		strcat(many, is_last ? "]" : "");
-		cr_assert_eq(
-			frag_harness_give_string(h, "input_specs", is_last ? many : cases[i].text),
-			0);
-		cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", frame_of(0)), 0);
-		cr_expect_eq(frag_harness_tick(h), -EINVAL, "case %zu", i);
-		cr_expect(strstr(frag_harness_error(h), is_last ? cases[0].says : cases[i].says) !=
-				  NULL,
-			  "case %zu: %s", i, frag_harness_error(h));
-		frag_harness_destroy(h);
-	}
 }
 
 Test(ops_draw, layers_that_make_no_sense_are_refused)

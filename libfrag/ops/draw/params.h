@@ -43,15 +43,6 @@
 				    (state)->camera_look_at, (state)->camera_up, (state)->width,   \
 				    (state)->height})
 
-/* Layers that come with messages, beside those of the parameter. */
-#define DRAW_INPUT_SPECS                                                                           \
-	{                                                                                          \
-		.name = "input_specs", .dir = FRAG_IN, .type = "string",                           \
-		.headline =                                                                        \
-			"more layers for this picture: a text as the parameter tensors has it",    \
-		.flags = FRAG_PORT_OPTIONAL | FRAG_PORT_NO_CONDITION,                              \
-	}
-
 /* Reads them into the layers; for setup. Returns 0, or a failure that is worded in the operator. */
 static inline int draw_params_read(struct frag_op *op, const struct draw_given *given,
 				   struct layers *out)
@@ -66,29 +57,19 @@ static inline int draw_params_read(struct frag_op *op, const struct draw_given *
 }
 
 /*
- * Receives a message of each flow of a multi-receiver input, with the layers of another input, and
- * checks them. Returns 0, or a failure that is worded in the operator. out->own is to be released
- * after each of both.
+ * Receives a message of each flow of a multi-receiver input, and checks them against the layers.
+ * Returns 0, or a failure that is worded in the operator.
  */
-static inline int draw_receive(struct frag_tick *tick, uint32_t port, uint32_t specs,
-			       const struct layers *layers, struct messages *out)
+static inline int draw_receive(struct frag_tick *tick, uint32_t port, const struct layers *layers,
+			       struct messages *out)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	const char *text;
 	int r = frag_tick_receive_all(tick, port, &out->items);
 
 	if (r < 0)
 		return r;
 	out->count = (size_t)r;
-	r = frag_tick_receive_string(tick, specs, &text);
-	if (r == 0)
-		r = draw_layers_extend(layers, text, &out->own, &err);
-	else if (r == -ENOMSG)
-		r = 0;
-	else
-		return r;
-	if (r == 0)
-		r = draw_layers_check(layers, out, &err);
+	r = draw_layers_check(layers, out, &err);
 	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : 0;
 }
 

@@ -23,7 +23,7 @@ struct viewer {
 	struct painter *painter;
 };
 
-enum { RECEIVERS, INPUT_SPECS };
+enum { RECEIVERS };
 static const struct frag_port viewer_ports[] = {
 	[RECEIVERS] = {.name = "receivers",
 		       .dir = FRAG_IN,
@@ -31,7 +31,6 @@ static const struct frag_port viewer_ports[] = {
 		       .headline = "what the picture is made of; see tensors",
 		       .flags = FRAG_PORT_MULTI,
 		       .tensors = FRAG_BOXES "; " FRAG_MASK},
-	[INPUT_SPECS] = DRAW_INPUT_SPECS,
 };
 
 static const struct frag_param viewer_params[] = {
@@ -146,12 +145,11 @@ static int viewer_compute(void *state, struct frag_tick *tick)
 {
 	struct viewer *v = state;
 	struct messages messages = {0};
-	int r = draw_receive(tick, RECEIVERS, INPUT_SPECS, &v->layers, &messages);
+	int r = draw_receive(tick, RECEIVERS, &v->layers, &messages);
 
-	if (r == 0)
-		r = viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
-	draw_layers_release(messages.own); /* unless the painter took them */
-	return r;
+	if (r < 0)
+		return r;
+	return viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
 }
 
 static int viewer_stop(void *state, struct frag_op *op)
