@@ -409,4 +409,4 @@ class StateFolder(cluster.ClusterTest):
 
     def test_a_read_only_disk_is_told(self):
         read_only = self.in_a_mount('mount -t tmpfs -o ro,mode=755 frag "$0"')
-        self.assertRegex(self.refused(*read_only), "cannot keep state in %s: Read-only file system; give" % self.state)
+        self.assertRegex(self.refused(*read_only), "cannot keep state in %s: Read-only file system; its file system is mounted read-on" % self.state)

@@ -847,7 +847,7 @@ class Usage(Fragctl):
         for group in ("Build:", "Run:", "Operate:"):
             self.assertIn("\n%s\n" % group, overview.stdout)
         verbs = re.findall(r"^  (\w+) ", overview.stdout, re.M)
-        self.assertEqual(len(verbs), 29)
+        self.assertEqual(len(verbs), 30)
         for verb in verbs:
             p = self.fragctl("help", verb)
             self.assertEqual(p.wait(), 0)

@@ -249,12 +249,18 @@ class Service(ServiceTest):
         self.fails(4, "gave up after 200ms (--timeout)", "events", "--follow", "--timeout", "200ms")
         self.ok("events", "--timeout", "20s")
 
+    def start_at_rest(self, name):
+        """Starts an application that waits for a worker, and does not wait with it."""
+        def is_there():
+            self.ctl("start", self.short, "--name", name, "--timeout", "50ms")
+            return self.application(name)
+        self.wait_until(name, is_there)
+
     def test_stop_all_of_many(self):
         """More than a driver takes requests for between two beats."""
         self.serve()
         for i in range(70):
-            self.ctl("start", self.short, "--name", "a%d" % i, "--timeout", "1ms")
-        self.wait_until("all", lambda: len(self.json("list")["applications"]) == 70)
+            self.start_at_rest("a%d" % i)
         self.assertEqual(len(self.ok("stop", "--all").splitlines()), 70)
         self.assertEqual(self.json("list")["applications"], [])
 
