@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.operators, holoscan.data_loggers and Holoscan's environment variables."""
 import contextlib
+import gc
 import importlib.util
 import io
 import os
@@ -9,7 +10,7 @@ import unittest
 from unittest import mock
 
 import frag
-from frag.holoscan import _entities, _environment, _finder, _log, resources
+from frag.holoscan import _data_logger, _entities, _environment, _finder, _log, resources
 from frag.holoscan._run import Run
 
 _finder.install()
@@ -145,6 +146,8 @@ class Loggers(unittest.TestCase):
         for cls in (Kept, KeptAside):
             self.assertEqual(run(cls, named, True), [("tx.out", {"x": (2, 3)}, True),
                                                      ("rx.in", {"x": (2, 3)}, False)])
+        gc.collect()
+        self.assertEqual(len(_data_logger._runs), 0)
         self.assertEqual(run(Kept, named, True, allowlist_patterns=["^rx"])[0][0], "rx.in")
         self.assertEqual(run(Kept, named, True, log_inputs=False)[0][0], "tx.out")
 

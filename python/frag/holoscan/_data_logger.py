@@ -9,6 +9,7 @@ import copy
 import re
 import threading
 import time
+import weakref
 from collections import deque
 
 from . import _log
@@ -187,7 +188,7 @@ class AsyncDataLoggerResource(DataLoggerResource):
         self._clear()
 
 
-_listeners = {}  # key of a python_logger -> a function that finds an operator by its id
+_runs = weakref.WeakValueDictionary()  # key of a python_logger -> the run whose operators it logs
 
 
 class _Metadata:
@@ -208,9 +209,9 @@ def _of_unnamed(tensor, operator, is_output):
 
 def _on_log(key, unique_id, is_output, value, metadata):
     """An operator in C has received or emitted a value of frag."""
-    find = _listeners.get(key)
+    run = _runs.get(key)
     operator_id, _, name = unique_id.rpartition(".")
-    operator = find(operator_id) if find is not None else None
+    operator = run.find(operator_id) if run is not None else None
     if operator is None:
         return
     message = Message.of_frag(value, _Metadata(metadata))
@@ -224,13 +225,13 @@ def _on_log(key, unique_id, is_output, value, metadata):
                             IOSpec.IOType.OUTPUT if is_output else IOSpec.IOType.INPUT)
 
 
-def listen(find, operator_ids):
+def listen(run, operator_ids):
     """The section of a graph by which loggers get what operators in C receive and emit.
 
-    find: "fragment.operator" -> operator, or None.
+    run.find("fragment.operator") gives the operator, or None.
     """
-    key = id(find)
-    _listeners[key] = find
+    key = id(run)
+    _runs[key] = run
     _frag.on_log(_on_log)
     return {"holoscan": {"type": "python_logger", "key": key, "allowlist_patterns": [
         "^%s\\." % re.escape(name) for name in operator_ids]}}

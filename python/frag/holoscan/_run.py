@@ -507,13 +507,14 @@ class Run:
             part.sections["thread_pools"] = pools
         native = [self._id_of(node) for node in fragment._nodes if node._native_type is not None]
         if native and fragment.data_loggers:
-            part.sections["data_loggers"] = listen(self._find, native)
+            part.sections["data_loggers"] = listen(self, native)
 
     def _id_of(self, node):
         part, name = self.names[node]
         return "%s.%s" % (part.name, name)
 
-    def _find(self, operator_id):
+    def find(self, operator_id):
+        """The operator of "fragment.operator", or None."""
         return next((node for node in self.names if self._id_of(node) == operator_id), None)
 
     def _flow_between(self):
