@@ -215,11 +215,9 @@ static void place(struct ctl_trace *trace, struct trace_host *host)
 static uint64_t key_of(const struct ctl_trace *trace, const struct trace_host *host,
 		       const struct fragi_trace_flow *flow)
 {
-	uint64_t key = flow->is_sent && flow->is_received
-			       ? (uint64_t)(host - trace->hosts) << 32 | flow->row
-			       : UINT64_C(1) << 63 | flow->link << 24 | flow->flow;
-
-	return key;
+	if (flow->is_sent && flow->is_received)
+		return (uint64_t)(host - trace->hosts) << 32 | flow->row;
+	return UINT64_C(1) << 63 | flow->link << 24 | flow->flow;
 }
 
 static int add_tick(struct ctl_trace *trace, const struct trace_host *host,
