@@ -68,6 +68,28 @@ Test(stamp, a_moment_leads_from_one_clock_to_the_other_and_back)
 	fragi_moment_stamp_at(&moment, INT64_MAX);
 }
 
+/* The second interval begins late by a pair that was wrong, and yet no stamp goes back. */
+Test(stamp, times_of_intervals_that_follow_each_other_keep_their_order)
+{
+	const struct fragi_moment at[] = {{1000, 1000}, {5000, 6000}, {9000, 9000}};
+	const struct fragi_interval intervals[] = {{at[0], at[1]}, {at[1], at[2]}};
+	int64_t last = INT64_MIN;
+
+	cr_expect_eq(fragi_interval_ns_at(&intervals[0], 1000), 1000);
+	cr_expect_eq(fragi_interval_ns_at(&intervals[0], 3500), 3000);
+	cr_expect_eq(fragi_interval_ns_at(&intervals[1], 6000), 5000);
+	cr_expect_eq(fragi_interval_ns_at(&intervals[1], 7500), 7000);
+	for (uint64_t stamp = 1000; stamp < 12000; stamp += 10) {
+		int64_t ns = fragi_interval_ns_at(&intervals[stamp > 6000], stamp);
+
+		cr_expect_geq(ns, last, "%llu", (unsigned long long)stamp);
+		last = ns;
+	}
+	cr_expect_eq(fragi_interval_ns_at(&(struct fragi_interval){at[0], at[0]}, 1000), 1000);
+	fragi_interval_ns_at(&intervals[0], UINT64_MAX);
+	fragi_interval_ns_at(&intervals[0], 0);
+}
+
 static void *take_stamp(void *out)
 {
 	*(uint64_t *)out = fragi_stamp();

@@ -100,7 +100,7 @@ static void fill_chunk(struct fragi_trace_ring *ring)
 	const struct fragi_trace_host host = {3, 77, 5, 9, 11, -13, 1700000000000000000};
 	const struct fragi_trace_flow flow = {6, true, false, 8, 21, UINT64_C(1) << 33, 17};
 	const struct fragi_trace_peer peer = {4, 6, -123456789, 31000};
-	const struct fragi_moment moment = {1000, 0};
+	const struct fragi_interval interval = {{1000, 0}, {1000, 0}};
 	uint64_t place = 0, lost = 0;
 
 	chunk.size = 0;
@@ -109,7 +109,7 @@ static void fill_chunk(struct fragi_trace_ring *ring)
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_OPERATOR, 2, "two.rx"));
 	cr_expect(fragi_trace_add_flow(&chunk, &flow, "", "two.rx.in"));
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_THREAD, 4242, "frag-two"));
-	fragi_trace_add_records(&chunk, ring, &moment, &place, &lost);
+	fragi_trace_add_records(&chunk, ring, &interval, &place, &lost);
 }
 
 static struct fragi_trace_read read_one(uint32_t *at, enum fragi_trace_item kind)
@@ -126,7 +126,8 @@ static void fill_of_host(uint32_t number)
 {
 	const struct fragi_trace_host host = {.host = number, .epoch = 1};
 	const struct fragi_trace_flow flow = {.row = 41, .is_received = true, .is_sent = true};
-	const struct fragi_moment moment = fragi_moment_now();
+	const struct fragi_moment now = fragi_moment_now();
+	const struct fragi_interval interval = {now, now};
 	struct fragi_trace_ring *ring = fragi_trace_ring_create();
 	uint64_t place = 0, lost = 0;
 
@@ -135,7 +136,7 @@ static void fill_of_host(uint32_t number)
 	chunk.size = 0;
 	cr_assert(fragi_trace_add_host(&chunk, &host, "host", ""));
 	cr_assert(number == 0 || fragi_trace_add_flow(&chunk, &flow, "a.out", "b.in"));
-	fragi_trace_add_records(&chunk, ring, &moment, &place, &lost);
+	fragi_trace_add_records(&chunk, ring, &interval, &place, &lost);
 	chunk.bytes[chunk.size - 1] = FRAGI_TRACE_RECEIVED;
 	fragi_trace_ring_destroy(ring);
 }

@@ -53,6 +53,38 @@ void fragi_stamp_take_from(uint64_t (*function)(void))
 		function != NULL ? (uint64_t)1 << 32 : machine.ticks_per_ns_q32;
 }
 
+#define BRACKETS 8
+#define NEAR_NS 1000 /* with this bracket a moment is wrong by half of it at most */
+
+/*
+ * Reads both clocks, again and again until the bracket of the stamps around the time is near, and
+ * keeps the narrowest.
+ */
+static struct fragi_moment read_both(uint64_t (*stamp)(void), uint64_t near_ns)
+{
+	struct fragi_moment moment = {0, 0};
+	uint64_t best = UINT64_MAX, before, after;
+	int64_t ns;
+
+	for (int i = 0; i < BRACKETS; i++) {
+		before = stamp();
+		ns = fragi_now_ns();
+		after = stamp();
+		if (after - before < best) {
+			best = after - before;
+			moment = (struct fragi_moment){ns, before + best / 2};
+		}
+		if (fragi_stamp_diff_ns(before, after) < near_ns)
+			break;
+	}
+	return moment;
+}
+
+struct fragi_moment fragi_moment_now(void)
+{
+	return read_both(fragi_stamp, NEAR_NS);
+}
+
 #define SLOWEST_HZ 4000000u /* the nanoseconds of a tick have 8 bits before the point */
 
 static uint64_t q56_from_hz(uint64_t hz)
@@ -63,13 +95,9 @@ static uint64_t q56_from_hz(uint64_t hz)
 #if defined(__x86_64__)
 #define ROUGH_NS 10000      /* within 0.5 %; every process that loads the library spins so long */
 #define CALIBRATE_NS 100000 /* within 0.01 % */
-#define BRACKETS 8
 
 /* Both clocks when the library was loaded; ns is 0 where there is nothing to measure. */
-static struct {
-	uint64_t tsc;
-	int64_t ns;
-} loaded;
+static struct fragi_moment loaded;
 
 /* The kernel uses these clocks when it has found that the counters of two cores disagree. */
 static bool kernel_distrusts_tsc(void)
@@ -111,47 +139,25 @@ static uint64_t tsc_stated_hz(void)
 	return (uint64_t)crystal_hz * numerator / denominator;
 }
 
-/*
- * Reads both clocks together. Of several readings it keeps the one that took least time, because a
- * preemption between the two clocks would falsify the pair.
- */
-static void read_both(uint64_t *out_tsc, int64_t *out_ns)
-{
-	uint64_t best = UINT64_MAX, before, after;
-	int64_t ns;
-
-	for (int i = 0; i < BRACKETS; i++) {
-		before = __builtin_ia32_rdtsc();
-		ns = fragi_now_ns();
-		after = __builtin_ia32_rdtsc();
-		if (after - before < best) {
-			best = after - before;
-			*out_tsc = before + (after - before) / 2;
-			*out_ns = ns;
-		}
-	}
-}
-
 /* Measures the counter from when the library was loaded until at least that much later. */
 static uint64_t tsc_measured_q56(int64_t later_ns)
 {
-	uint64_t tsc = 0;
-	int64_t ns = 0;
+	struct fragi_moment later;
 
 	while (fragi_now_ns() - loaded.ns < later_ns)
 		__builtin_ia32_pause();
-	read_both(&tsc, &ns);
-	if (tsc <= loaded.tsc || ns <= loaded.ns)
+	later = read_both(fragi_stamp_of_counter, 0);
+	if (later.stamp <= loaded.stamp || later.ns <= loaded.ns)
 		return 0;
-	return (uint64_t)(((unsigned __int128)(uint64_t)(ns - loaded.ns) << 56) /
-			  (tsc - loaded.tsc));
+	return (uint64_t)(((unsigned __int128)(uint64_t)(later.ns - loaded.ns) << 56) /
+			  (later.stamp - loaded.stamp));
 }
 
 static uint64_t tsc_rough_q56(void)
 {
 	uint64_t q56;
 
-	read_both(&loaded.tsc, &loaded.ns);
+	loaded = read_both(fragi_stamp_of_counter, 0);
 	q56 = tsc_measured_q56(ROUGH_NS);
 	if (q56 == 0)
 		loaded.ns = 0;

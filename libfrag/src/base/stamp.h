@@ -104,12 +104,11 @@ struct fragi_moment {
 	uint64_t stamp;
 };
 
-static inline struct fragi_moment fragi_moment_now(void)
-{
-	int64_t ns = fragi_now_ns();
-
-	return (struct fragi_moment){ns, fragi_stamp()};
-}
+/*
+ * Reads both clocks. It reads them again when the thread was interrupted between the two, because
+ * the pair would be wrong by as much.
+ */
+FRAGI_API struct fragi_moment fragi_moment_now(void);
 
 /* Returns CLOCK_MONOTONIC at a stamp. */
 static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint64_t stamp)
@@ -120,6 +119,28 @@ static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint
 	return (int64_t)((uint64_t)moment->ns +
 			 (uint64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >>
 				    56));
+}
+
+/*
+ * The time between two moments. Stamps after the first one lie on the line through both. Thus they
+ * keep their order, however the kernel slews CLOCK_MONOTONIC meanwhile, where each interval begins
+ * with the last moment of the one before it.
+ */
+struct fragi_interval {
+	struct fragi_moment first, last;
+};
+
+/* Returns CLOCK_MONOTONIC at a stamp. Any stamp is accepted. */
+static inline int64_t fragi_interval_ns_at(const struct fragi_interval *interval, uint64_t stamp)
+{
+	const int64_t ticks = (int64_t)(stamp - interval->first.stamp);
+	const int64_t length = (int64_t)(interval->last.stamp - interval->first.stamp);
+
+	if (ticks <= 0 || length <= 0)
+		return fragi_moment_ns_at(&interval->first, stamp);
+	return (int64_t)((uint64_t)interval->first.ns +
+			 (uint64_t)((__int128)ticks * (interval->last.ns - interval->first.ns) /
+				    length));
 }
 
 /* Returns the stamp at a time of CLOCK_MONOTONIC. Any value of ns is accepted. */

@@ -169,12 +169,13 @@ bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk, const struct fragi_tr
 }
 
 static void put_record(uint8_t *at, const struct fragi_trace_record *record,
-		       const struct fragi_moment *moment)
+		       const struct fragi_interval *interval)
 {
-	uint64_t begin = (uint64_t)fragi_moment_ns_at(moment, record->begin), value = record->value;
+	uint64_t begin = (uint64_t)fragi_interval_ns_at(interval, record->begin),
+		 value = record->value;
 
 	if (record->kind == FRAGI_TRACE_TICK)
-		value = (uint64_t)fragi_moment_ns_at(moment, value);
+		value = (uint64_t)fragi_interval_ns_at(interval, value);
 	fragi_put64(at, begin);
 	fragi_put64(at + 8, value);
 	fragi_put32(at + 16, (uint32_t)record->object | (uint32_t)record->flows << 24);
@@ -182,7 +183,7 @@ static void put_record(uint8_t *at, const struct fragi_trace_record *record,
 }
 
 void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi_trace_ring *ring,
-			     const struct fragi_moment *moment, uint64_t *place, uint64_t *lost)
+			     const struct fragi_interval *interval, uint64_t *place, uint64_t *lost)
 {
 	struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
 	const uint32_t begin = chunk->size;
@@ -195,7 +196,7 @@ void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi
 		       FRAGI_TRACE_TICK_MAX * FRAGI_TRACE_RECORD_BYTES &&
 	       (count = fragi_trace_next(ring, place, lost, records)) > 0)
 		for (uint32_t i = 0; i < count; i++) {
-			put_record(&chunk->bytes[chunk->size], &records[i], moment);
+			put_record(&chunk->bytes[chunk->size], &records[i], interval);
 			chunk->size += FRAGI_TRACE_RECORD_BYTES;
 		}
 	fragi_put32(&chunk->bytes[begin + 1], chunk->size - begin - ITEM_BYTES);

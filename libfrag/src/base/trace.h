@@ -159,7 +159,7 @@ FRAGI_API bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk,
 /* The last item: the records of as many ticks as there is room for. */
 FRAGI_API void fragi_trace_add_records(struct fragi_trace_chunk *chunk,
 				       const struct fragi_trace_ring *ring,
-				       const struct fragi_moment *moment, uint64_t *place,
+				       const struct fragi_interval *interval, uint64_t *place,
 				       uint64_t *lost);
 
 /*

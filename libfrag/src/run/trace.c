@@ -25,6 +25,7 @@ struct fragi_run_trace {
 	uint64_t place, lost, number;
 	size_t name; /* the next one, in the order of add_name */
 	int64_t threads_ns;
+	struct fragi_moment last; /* of the chunk before */
 	char host[FRAGI_TRACE_TEXT_MAX], clock[FRAGI_IDENTITY_SIZE];
 	struct fragi_trace_chunk chunk;
 };
@@ -74,6 +75,7 @@ struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run)
 		return NULL;
 	}
 	trace->place = atomic_load(&run->ring->next);
+	trace->last = fragi_moment_now();
 	name_host(run, trace);
 	if (run->traces++ == 0)
 		attach(run, run->ring);
@@ -237,25 +239,26 @@ static void add_peers(const struct fragi_run *run, struct fragi_trace_chunk *chu
 const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 						      struct fragi_run_trace *trace)
 {
-	const struct fragi_moment moment = fragi_moment_now();
+	const struct fragi_interval interval = {trace->last, fragi_moment_now()};
 	const struct fragi_trace_host host = {
 		.host = run->config.host,
 		.pid = (uint32_t)getpid(),
 		.epoch = run->config.epoch,
 		.number = trace->number++,
 		.lost = trace->lost,
-		.now_ns = moment.ns,
+		.now_ns = interval.last.ns,
 		.unix_ns = unix_now_ns(),
 	};
 
 	trace->chunk.size = 0;
 	(void)fragi_trace_add_host(&trace->chunk, &host, trace->host, trace->clock);
-	add_peers(run, &trace->chunk, moment.ns);
-	if (moment.ns - trace->threads_ns >= THREADS_NS) {
+	add_peers(run, &trace->chunk, interval.last.ns);
+	if (interval.last.ns - trace->threads_ns >= THREADS_NS) {
 		add_threads(trace);
-		trace->threads_ns = moment.ns;
+		trace->threads_ns = interval.last.ns;
 	}
 	add_names(run, trace);
-	fragi_trace_add_records(&trace->chunk, run->ring, &moment, &trace->place, &trace->lost);
+	fragi_trace_add_records(&trace->chunk, run->ring, &interval, &trace->place, &trace->lost);
+	trace->last = interval.last;
 	return &trace->chunk;
 }

@@ -123,7 +123,8 @@ static int compute(void *self, struct frag_tick *tick)
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
 	struct fragi_exec_trace *trace = exec->trace;
 	struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
-	const uint64_t begin = exec->pending ? fragi_stamp() : tick->stamp;
+	/* The tick's own stamp may be older than the end of its last tick on another thread. */
+	const uint64_t begin = fragi_stamp();
 	uint64_t place;
 	uint32_t flows;
 	int r;
