@@ -8,9 +8,12 @@ OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o, \
 	$(wildcard $(patsubst %,libfrag/ops/%/*.c,$(OPS) $(OPS_USED))))
 OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 
+# With -O2 alone, gcc makes vector code only of loops whose length it knows.
+OPS_VECTORS := $(if $(findstring clang,$(CC)),,-fvect-cost-model=dynamic)
 $(B)/obj/libfrag/ops/%.o: libfrag/ops/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Ilibfrag/include $(if $(OPS_$(word 1,$(subst /, ,$*))_PKG),\
+	$(CC) $(ALL_CFLAGS) $(OPS_VECTORS) -Ilibfrag/include \
+		$(if $(OPS_$(word 1,$(subst /, ,$*))_PKG),\
 		$(shell $(PKG_CONFIG) --cflags $(OPS_$(word 1,$(subst /, ,$*))_PKG))) -c $< -o $@
 
 define ops_library

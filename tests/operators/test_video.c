@@ -354,7 +354,7 @@ static void check_turns(const char *codec)
 		set_matrix(in_folder("turned.mov"), ways[i].abcd);
 		snprintf(
 			command, sizeof(command),
-			"cd %s && ffmpeg -v error -y -i turned.mov -sws_flags bicubic+accurate_rnd -pix_fmt rgb24 -f rawvideo turned.rgb",
+			"cd %s && ffmpeg -v error -y -i turned.mov -sws_flags bilinear+accurate_rnd -pix_fmt rgb24 -f rawvideo turned.rgb",
 			folder);
 		cr_assert_eq(system(command), 0);
 		file = fopen(in_folder("turned.rgb"), "r");

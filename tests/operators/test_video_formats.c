@@ -177,7 +177,7 @@ static void judge(AVFrame *const *frames, const char *stated, const char *format
 	for (size_t i = 0; i < count; i++)
 		n += (size_t)snprintf(
 			command + n, sizeof(command) - n,
-			" -map %zu:v -sws_flags bicubic+accurate_rnd -sws_dither none -pix_fmt %s -f rawvideo %s.out",
+			" -map %zu:v -sws_flags bilinear+accurate_rnd -sws_dither none -pix_fmt %s -f rawvideo %s.out",
 			i, target(frames[i], format), av_get_pix_fmt_name(formats[i]));
 	cr_assert_lt(n, sizeof(command));
 	cr_assert_eq(system(command), 0);

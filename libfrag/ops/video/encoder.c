@@ -212,9 +212,9 @@ static int open_scale(struct video_encoder *e, const struct frame *frame)
 	e->packet = av_packet_alloc();
 	e->in = new_frame(source_format(frame), frame);
 	e->out = new_frame(e->codec->pix_fmt, frame);
-	e->scale =
-		sws_getContext(width, height, source_format(frame), width, height,
-			       e->codec->pix_fmt, SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
+	e->scale = sws_getContext(width, height, source_format(frame), width, height,
+				  e->codec->pix_fmt, SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL,
+				  NULL);
 	if (e->packet == NULL || e->in == NULL || e->out == NULL || e->scale == NULL)
 		return AVERROR(ENOMEM);
 	e->out->colorspace = e->codec->colorspace;

@@ -197,7 +197,7 @@ static struct SwsContext *open_scale(const AVFrame *frame, enum AVPixelFormat to
 		{"dstw", frame->width},
 		{"dsth", frame->height},
 		{"dst_format", to},
-		{"sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND},
+		{"sws_flags", SWS_BILINEAR | SWS_ACCURATE_RND},
 		{"sws_dither", 0 /* none */},
 	};
 	int r = scale != NULL ? 0 : AVERROR(ENOMEM);
