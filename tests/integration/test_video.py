@@ -160,7 +160,7 @@ class Video(cluster.ClusterTest):
             with open(name, "r+b") as f:
                 f.seek(os.path.getsize(name) // 2)
                 f.write(bytes(6000))
-            for ignore, code in (("true", 0), ("false", 1)):
+            for ignore, code in (("true", 0), ("true, decoder_threads: 4", 0), ("false", 1)):
                 app = self.write("app.yaml", WRITER.replace("count: 5", "realtime: false, ignore_corrupted_entities: " + ignore)
                                  % (name, "{type: image_writer, parameters: {path: out.png}}"))
                 run = self.start("fragctl", "run", app)

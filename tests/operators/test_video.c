@@ -103,7 +103,7 @@ static void to_rgb(const AVFrame *frame, uint8_t *rgb)
 }
 
 /* The bar codes of a file read 0 .. frames - 1; with `exact` every pixel is as it was drawn. */
-static void check_clip(const char *path, int frames, int exact)
+static void check_clip_by(const struct video_how *how, const char *path, int frames, int exact)
 {
 	static uint8_t rgb[CLIP_BYTES], drawn[CLIP_BYTES];
 	struct frag_err err = FRAG_ERR_INIT;
@@ -111,7 +111,7 @@ static void check_clip(const char *path, int frames, int exact)
 	AVFrame *frame = av_frame_alloc();
 	int n = 0;
 
-	cr_assert_eq(video_decoder_open(path, "", -1, NULL, &d, &err), 0, "%s", err.text);
+	cr_assert_eq(video_decoder_open(path, "", -1, how, &d, &err), 0, "%s", err.text);
 	cr_assert_float_eq(video_decoder_frame_rate(d), CLIP_RATE, 1e-3);
 	while (video_decoder_next(d, frame, NULL, &err) == 1) {
 		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
@@ -127,6 +127,21 @@ static void check_clip(const char *path, int frames, int exact)
 	cr_assert_eq(n, frames);
 	av_frame_free(&frame);
 	video_decoder_close(d);
+}
+
+static void check_clip(const char *path, int frames, int exact)
+{
+	check_clip_by(NULL, path, frames, exact);
+}
+
+Test(ops_video, threads_decode_the_same_frames)
+{
+	record_clip(in_folder("out.mkv"), "ffv1", FRAMES);
+	for (int threads = 0; threads <= 4; threads += 2)
+		check_clip_by(&(struct video_how){.threads = threads}, in_folder("out.mkv"), FRAMES,
+			      1);
+	record_clip(in_folder("out.mp4"), "auto", FRAMES);
+	check_clip_by(&(struct video_how){.threads = 4}, in_folder("out.mp4"), FRAMES, 0);
 }
 
 Test(ops_video, files_hold_every_frame_in_order)
@@ -324,7 +339,7 @@ static double stated(const struct frag_message *m, const char *key)
 }
 
 /* All eight ways to turn and mirror, as the program ffmpeg does it. Pixels of 2 : 3 turn too. */
-static void check_turns(const char *codec)
+static void check_turns(const char *codec, const char *flags)
 {
 	static const struct {
 		int32_t abcd[4];
@@ -354,8 +369,8 @@ static void check_turns(const char *codec)
 		set_matrix(in_folder("turned.mov"), ways[i].abcd);
 		snprintf(
 			command, sizeof(command),
-			"cd %s && ffmpeg -v error -y -i turned.mov -sws_flags bilinear+accurate_rnd -pix_fmt rgb24 -f rawvideo turned.rgb",
-			folder);
+			"cd %s && ffmpeg -v error -y -i turned.mov %s -pix_fmt rgb24 -f rawvideo turned.rgb",
+			folder, flags);
 		cr_assert_eq(system(command), 0);
 		file = fopen(in_folder("turned.rgb"), "r");
 		cr_assert(file != NULL && fread(expected, size, 1, file) == 1);
@@ -392,8 +407,10 @@ static void check_turns(const char *codec)
 
 Test(ops_video, replayer_turns_and_mirrors_frames)
 {
-	check_turns("-pix_fmt rgb24 -c:v png");
-	check_turns("-pix_fmt yuv420p -c:v libx264 -qp 0");
+	check_turns("-pix_fmt rgb24 -c:v png", "");
+	check_turns("-pix_fmt yuv420p -c:v libx264 -qp 0", "-sws_flags bilinear");
+	check_turns("-pix_fmt yuv444p -c:v libx264 -qp 0",
+		    "-sws_flags bilinear+accurate_rnd -sws_dither none");
 }
 
 /* 8 frames at 25 a second: the last is due 7 / 25 s after the first. */

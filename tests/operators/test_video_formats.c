@@ -159,6 +159,19 @@ static const char *target(const AVFrame *frame, const char *format)
 	return av_get_pix_fmt_name(is_kept(frame, &picture) ? frame->format : picture.format);
 }
 
+/* YUV of 8 bits in planes becomes RGB in the quick way, which is FFmpeg's own choice. */
+static const char *flags_for(const AVFrame *frame, const char *to)
+{
+	const enum AVPixelFormat quick[] = {AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUVJ420P,
+					    AV_PIX_FMT_YUV422P, AV_PIX_FMT_YUVJ422P};
+	bool is_quick = false;
+
+	for (size_t i = 0; strcmp(to, "rgb24") == 0 && i < FRAG_COUNT_OF(quick); i++)
+		is_quick |= frame->format == quick[i];
+	return is_quick ? "-sws_flags bilinear"
+			: "-sws_flags bilinear+accurate_rnd -sws_dither none";
+}
+
 /* Lets ffmpeg convert all pictures. */
 static void judge(AVFrame *const *frames, const char *stated, const char *format)
 {
@@ -174,11 +187,14 @@ static void judge(AVFrame *const *frames, const char *stated, const char *format
 			" -threads 1 %s -f rawvideo -pixel_format %s -video_size %dx%d -i %s.in",
 			stated, name, WIDTH, HEIGHT, name);
 	}
-	for (size_t i = 0; i < count; i++)
-		n += (size_t)snprintf(
-			command + n, sizeof(command) - n,
-			" -map %zu:v -sws_flags bilinear+accurate_rnd -sws_dither none -pix_fmt %s -f rawvideo %s.out",
-			i, target(frames[i], format), av_get_pix_fmt_name(formats[i]));
+	for (size_t i = 0; i < count; i++) {
+		const char *to = target(frames[i], format);
+
+		n += (size_t)snprintf(command + n, sizeof(command) - n,
+				      " -map %zu:v %s -pix_fmt %s -f rawvideo %s.out", i,
+				      flags_for(frames[i], to), to,
+				      av_get_pix_fmt_name(formats[i]));
+	}
 	cr_assert_lt(n, sizeof(command));
 	cr_assert_eq(system(command), 0);
 }

@@ -32,7 +32,11 @@ static inline int av_errno(int error)
 
 /* FFmpeg logs errors only, and no URL with a password in it. Thread: any. */
 void video_log_errors_only(void);
-/* How many errors FFmpeg has logged in this thread. Of some it returns nothing. */
+/*
+ * Returns how many errors FFmpeg has logged in this thread. Of some it returns nothing. Those of a
+ * codec whose opaque is an _Atomic int64_t are counted there instead: it may log in threads of its
+ * own.
+ */
 int64_t video_log_errors(void);
 
 #endif

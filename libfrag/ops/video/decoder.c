@@ -41,10 +41,11 @@ struct video_decoder {
 	AVCodecContext *codec;
 	AVPacket *packet;
 	AVStream *stream;
-	bool drained;    /* the codec was given the end of the file */
-	int64_t end_us;  /* of the last packet, in the file's time */
-	bool is_partial; /* a part of the last packet is missing */
-	bool is_cut_off; /* the file is, which is not reported yet */
+	bool drained;           /* the codec was given the end of the file */
+	int64_t end_us;         /* of the last packet, in the file's time */
+	bool is_partial;        /* a part of the last packet is missing */
+	bool is_cut_off;        /* the file is, which is not reported yet */
+	_Atomic int64_t errors; /* that the codec has logged, in any thread */
 	bool fell_back;
 	/* where nothing that is late is decoded */
 	bool is_low, skips;
@@ -65,8 +66,9 @@ static bool suits(const struct video_gpu *gpu, const AVCodecParameters *paramete
 	       has->comp[0].depth == wanted->comp[0].depth;
 }
 
-static int open_codec(struct video_decoder *d, const struct video_gpu *gpu, struct frag_err *err)
+static int open_codec(struct video_decoder *d, const struct video_how *how, struct frag_err *err)
 {
+	const struct video_gpu *gpu = how != NULL ? how->gpu : NULL;
 	const char *path = d->name;
 	const AVCodec *codec;
 	int index = av_find_best_stream(d->format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
@@ -100,6 +102,11 @@ static int open_codec(struct video_decoder *d, const struct video_gpu *gpu, stru
 			d->codec->hw_device_ctx = av_buffer_ref(gpu->device);
 			d->codec->extra_hw_frames = HELD_MAX;
 		}
+		if (how != NULL && d->codec->hw_device_ctx == NULL)
+			d->codec->thread_count = how->threads;
+		if (d->is_stream || d->pipe != NULL)
+			d->codec->thread_type = FF_THREAD_SLICE;
+		d->codec->opaque = &d->errors;
 		r = avcodec_open2(d->codec, codec, NULL);
 	}
 	if (r < 0)
@@ -126,7 +133,7 @@ static struct video_decoder *create(const char *name, struct frag_err *err)
 }
 
 int video_decoder_open(const char *path, const char *formats, int stop_fd,
-		       const struct video_gpu *gpu, struct video_decoder **out,
+		       const struct video_how *how, struct video_decoder **out,
 		       struct frag_err *err)
 {
 	struct video_decoder *d = create(path, err);
@@ -160,7 +167,7 @@ int video_decoder_open(const char *path, const char *formats, int stop_fd,
 				 video_formats_why(path, r, (char[VIDEO_WHY]){0}));
 		goto err_close;
 	}
-	r = open_codec(d, gpu, err);
+	r = open_codec(d, how, err);
 	if (r < 0)
 		goto err_close;
 	*out = d;
@@ -265,7 +272,7 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 	d->watch.stop_fd = url->stop_fd;
 	r = open_by_transport(d, url, protocols);
 	r = r < 0 ? stream_failed(d, r, url->connect_timeout_ns, err)
-		  : open_codec(d, url->gpu, err);
+		  : open_codec(d, url->how, err);
 	if (r < 0) {
 		video_decoder_close(d);
 		return r;
@@ -457,12 +464,17 @@ static int at_end(struct video_decoder *d, int64_t *skipped, struct frag_err *er
 			    d->name, (double)d->end_us / 1e6);
 }
 
+static int64_t errors_of(const struct video_decoder *d)
+{
+	return video_log_errors() + atomic_load(&d->errors);
+}
+
 int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,
 		       struct frag_err *err)
 {
 	video_watch_begin(&d->watch, d->read_timeout_ns);
 	for (;;) {
-		int64_t errors = video_log_errors();
+		int64_t errors = errors_of(d);
 		int r = avcodec_receive_frame(d->codec, frame);
 		bool is_frame = r >= 0;
 
@@ -474,7 +486,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		 * FFmpeg leaves out some damage by itself, or hides it: then it only logs that. Of
 		 * a GPU it also logs what it cannot decode there, and goes on here.
 		 */
-		if (r >= 0 && d->codec->hw_device_ctx == NULL && video_log_errors() > errors) {
+		if (r >= 0 && d->codec->hw_device_ctx == NULL && errors_of(d) > errors) {
 			if (skipped == NULL)
 				r = AVERROR_INVALIDDATA;
 			else

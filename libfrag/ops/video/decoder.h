@@ -16,18 +16,28 @@
  */
 struct video_decoder;
 
+struct video_how {
+	/* decodes what it can, see video_decoder_why_cpu; stays until the decoder is closed */
+	const struct video_gpu *gpu;
+	/*
+	 * Threads that decode; 0: FFmpeg's choice for the cores of this process. Where frames come
+	 * at their time, the threads share each picture, because each that had a picture of its own
+	 * would delay them by one.
+	 */
+	int threads;
+};
+
 /*
  * Opens a file and its best video stream.
  * - formats: as of video_formats_open
  * - stop_fd: readable when the application is to stop, which ends every wait; -1: none
- * - gpu: decodes what it can, see video_decoder_why_cpu; stays until the decoder is closed; NULL:
- *   none
+ * - how: NULL: by one thread of the CPU
  * Returns 0, or a failure with a sentence: -ENOENT and
  * other errors of opening a file; -EBADMSG: not a video file; -ENOTSUP: no video stream, or no
  * decoder for it; -ENOMEM.
  */
 int video_decoder_open(const char *path, const char *formats, int stop_fd,
-		       const struct video_gpu *gpu, struct video_decoder **out,
+		       const struct video_how *how, struct video_decoder **out,
 		       struct frag_err *err);
 
 struct video_url {
@@ -37,7 +47,7 @@ struct video_url {
 	int stop_fd;                 /* readable when the application is to stop; -1: none */
 	const char *transport;       /* of RTSP: udp, tcp; auto: TCP where nothing comes over UDP */
 	bool is_low;                 /* buffers as little as possible, see below */
-	const struct video_gpu *gpu; /* as of video_decoder_open */
+	const struct video_how *how; /* as of video_decoder_open */
 };
 /*
  * The same with a stream. -EINVAL: a protocol that may not be used; -ETIMEDOUT; -ECANCELED: the

@@ -26,7 +26,7 @@ struct replayer {
 	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities, auto_rotate;
-	int64_t count;
+	int64_t count, decoder_threads;
 	const char *tensor_name, *decoder, *format;
 	struct frag_resource *pool, *allocator;
 
@@ -122,6 +122,12 @@ static const struct frag_param replayer_params[] = {
 		.description =
 			"The GPU of the pool, where that has memory of a GPU only, and format is nv12 or p010. auto: the CPU where the GPU cannot, and frames are copied to it. The log reports which one it is.",
 		.choices = video_decoders),
+	FRAG_PARAM_I64(
+		struct replayer, decoder_threads, 1,
+		.headline = "Threads of the CPU that decode; 0: as many as the host may use",
+		.description =
+			"More threads decode a file faster than one core can. They work on some frames at once; thus two damaged pieces may count as one, and a damaged piece that is a failure may end the file some frames earlier. Frames of a stream or a named pipe are not delayed: there they share each picture, where it was encoded in slices.",
+		.min = 0, .max = 64),
 	FRAG_PARAM_STRING(
 		struct replayer, format, "rgb8", .headline = "What frames are sent as",
 		.description =
@@ -206,6 +212,10 @@ static void close_source(struct replayer *rp)
 
 static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err *err)
 {
+	const struct video_how how = {
+		.gpu = &rp->frames.gpu,
+		.threads = (int)rp->decoder_threads,
+	};
 	const struct video_url url = {
 		.text = rp->url,
 		.connect_timeout_ns = rp->connect_timeout,
@@ -213,13 +223,13 @@ static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err 
 		.stop_fd = frag_op_stop_fd(op),
 		.transport = rp->transport_used != NULL ? rp->transport_used : rp->transport,
 		.is_low = is_low(rp),
-		.gpu = &rp->frames.gpu,
+		.how = &how,
 	};
 	int r;
 
 	close_source(rp);
 	if (rp->url[0] == '\0')
-		return video_decoder_open(rp->file, rp->formats, url.stop_fd, url.gpu, &rp->source,
+		return video_decoder_open(rp->file, rp->formats, url.stop_fd, &how, &rp->source,
 					  err);
 	r = video_decoder_open_url(&url, &rp->source, err);
 	if (r < 0)
