@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
-#                       PART="hop threads edge shm encrypted start graph control viewer
-#                       inference realtime python gpu"; into build/bench.md and bench.json too;
-#                       PART=peers: beside others, which it fetches from PyPI (360 MB)
+#                       PART="hop threads edge shm encrypted start graph control viewer video
+#                       inference realtime python gpu"; into build/bench.md and bench.json
+#                       too; PART=peers: beside others, which it fetches from PyPI (360 MB)
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)

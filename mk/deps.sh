@@ -25,7 +25,8 @@ esac
 
 if [ "${1:-}" = bench ]; then
 	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base
-libtbb-dev g++ chromium rt-tests"
+libtbb-dev g++ chromium rt-tests ffmpeg gstreamer1.0-tools gstreamer1.0-libav
+gstreamer1.0-plugins-good gstreamer1.0-plugins-bad"
 fi
 
 if [ "${1:-}" = aarch64 ]; then

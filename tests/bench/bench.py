@@ -3,8 +3,8 @@
 """What frag costs, next to what the machine itself takes in the same run.
 
 usage: bench.py [--build DIR] [--series N] [PART...]
-parts: hop threads edge shm encrypted start graph control look viewer inference realtime
-python gpu;
+parts: hop threads edge shm encrypted start graph control look viewer video inference
+realtime python gpu;
 default all of these; peers: beside others, which make deps-peers installs
 
 Series of all programs of a part are run in turns, so that other load on the machine affects all of
@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rows import Bench  # noqa: E402
 
 PARTS = ("hop", "threads", "edge", "shm", "encrypted", "start", "graph", "control", "service", "look", "viewer",
-         "inference", "realtime", "python", "gpu")
+         "video", "inference", "realtime", "python", "gpu")
 OPTIONAL = ("peers",)
 
 
