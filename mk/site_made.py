@@ -18,6 +18,11 @@ def read(*path):
         return f.read()
 
 
+def shown(*path):
+    """A file of the examples without the comment at its top."""
+    return re.sub(r"\A(?:(?:#|//|/\*).*\n)+\n*", "", read("examples", *path))
+
+
 def value(schema):
     """A value of the schema in words."""
     if schema is True or not isinstance(schema, dict):
@@ -63,7 +68,8 @@ def keys(folder, page):
     schema = json.loads(read("docs", "graph.schema.json"))
     text = ("# Keys of a graph\n\nThese are all keys that a graph may hold, with what each takes. The table is made of "
             "the parser's tables; `fragctl schema` prints the same for an editor "
-            "([In an editor](GRAPH.md#in-an-editor)). An argument, `${name}`, may stand for any value.\n")
+            "([In an editor](GRAPH.md#in-an-editor)). An argument, `${name}`, may stand for any value.\n"
+            "\n```yaml\n%s```\n" % shown("ping_distributed", "app.yaml"))
     for name, part in [("the top", schema), *schema["$defs"].items()]:
         if not isinstance(part, dict) or not properties(part) and name not in ("policy", "flow"):
             if name in ("extension", "flow", "condition", "resource", "scheduler_type", "policy", "clock"):
@@ -129,7 +135,7 @@ def c_api(folder, page):
     text = ("# C API\n\nThese are the public headers, each on a page: what a function does, its parameters and errors, "
             "in which thread it may be called, and whether it blocks. `#include <frag/frag.h>` includes what an operator "
             "needs; harness.h and run.h are for tests and programs. `make docs` makes the same with doxygen. [Your "
-            "first operator](docs/OPERATORS.md) uses it.\n\n")
+            "first operator](docs/OPERATORS.md) uses it, and so does examples/hello:\n\n```c\n%s```\n\n" % shown("hello", "hello.c"))
     text += "".join("- [%s](libfrag/include/frag/%s)\n" % (p.title, p.title[5:]) for p in pages)
     return [page(os.path.join(folder, "c-api", "index.md"), "C API", text, "c-api.md"), *pages]
 

@@ -65,7 +65,7 @@ PARTS_WITH_OTHERS = 8
 QUEUES = re.compile(r"tests/unit/test_(queue|pump|lock)$")
 # These look at pages, headers, makefiles and packages, or count instructions of a core: a checker
 # of the programs' memory and threads has nothing to see there.
-ONCE = re.compile(r"integration/test_(docs|headers|readmes|site|make|deploy|completion|python)$|tests/scale/")
+ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python)$|tests/scale/")
 LOOK_S = 0.5  # whether the cores are idle
 ENOUGH_IDLE = 0.4
 EXIT_S = 20  # for processes to exit after the program that started them

@@ -248,10 +248,10 @@ class InTheBuildTree(cluster.ClusterTest):
     def test_the_page_for_users_of_holoscan_shows_an_example(self):
         """docs/FROM_HOLOSCAN.md holds parts of examples/ping_multi_port as they are."""
         def blocks(kind):
-            return re.findall(r"^```%s\n(.*?)^```$" % kind, page, re.M | re.S)
+            return re.findall(r"^```%s\n(.*?)^```$" % kind, section, re.M | re.S)
 
         with open(os.path.join(cluster.TOP, "docs", "FROM_HOLOSCAN.md")) as f:
-            page = f.read()
+            section = f.read().split("\n## An application side by side\n")[1].split("\n## ")[0]
         for kind, name, count in (("c", "ping_multi_port.c", 2), ("yaml", "app.yaml", 1)):
             with open(os.path.join(EXAMPLES, "ping_multi_port", name)) as f:
                 source = f.read()
