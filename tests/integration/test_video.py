@@ -270,6 +270,14 @@ flows: [replayer.output -> recorder.input]
             self.assertIn("%s is of the format %s, which may open other files; give a media file itself, or allow the "
                           "format: formats: %s" % (path, format, format), stderr)
             self.assertFalse(os.path.exists(self.path("out.mp4")))
+        code, stderr = self.play(self.path("list.m3u8"), "hls")
+        self.assertEqual(code, 0, stderr)
+        os.remove(self.path("out.mp4"))
+        bare = self.write("bare.m3u8", hls.replace("#EXT-X-TARGETDURATION:10\n", ""))
+        for formats in ("", "hls"):
+            code, stderr = self.play(bare, formats)
+            self.assertEqual(code, 1, stderr)
+            self.assertIn("cannot open the video %s: it is a playlist without #EXT-X-TARGETDURATION" % bare, stderr)
         for formats in ("concat", "hls,concat"):
             code, stderr = self.play(self.path("cc.mp4"), formats)
             self.assertEqual(code, 0, stderr)

@@ -58,6 +58,17 @@ static bool lacks_index(AVIOContext *io)
 	return is_mp4;
 }
 
+/* Whether a file is a playlist by its first line. FFmpeg looks for another one beside it. */
+static bool is_playlist(AVIOContext *io)
+{
+	static const char first[] = "#EXTM3U";
+	char begin[sizeof(first) - 1];
+
+	return avio_seek(io, 0, SEEK_SET) == 0 &&
+	       avio_read(io, (unsigned char *)begin, sizeof(begin)) == sizeof(begin) &&
+	       memcmp(begin, first, sizeof(begin)) == 0;
+}
+
 const char *video_formats_why(const char *path, int error, char text[VIDEO_WHY])
 {
 	char url[PATH_MAX + 8];
@@ -80,6 +91,10 @@ const char *video_formats_why(const char *path, int error, char text[VIDEO_WHY])
 		snprintf(
 			text, VIDEO_WHY,
 			"it has no index (moov): it is cut off, or what wrote it was ended before; video_recorder writes files that need none at their end");
+	else if (is_playlist(io))
+		snprintf(
+			text, VIDEO_WHY,
+			"it is a playlist without #EXT-X-TARGETDURATION, which RFC 8216 requires and FFmpeg needs; add that line, or give a media file itself");
 	avio_closep(&io);
 	return text;
 }
