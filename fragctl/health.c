@@ -81,6 +81,9 @@ static void judge_all(struct health *health, const struct fw_reply *reply)
 {
 	uint32_t live = 0;
 
+	if (reply->state_failure[0] != '\0')
+		blame(health, "the driver keeps nothing, and starts nothing: %s",
+		      reply->state_failure);
 	for (uint32_t i = 0; i < reply->application_count; i++)
 		judge_application(health, &reply->applications[i]);
 	for (uint32_t i = 0; i < reply->worker_count; i++) {

@@ -272,6 +272,7 @@ static void log_turn(struct drv_core *core, const char *why_not)
 {
 	bool is_behind = why_not != NULL;
 
+	snprintf(core->behind_why, sizeof(core->behind_why), "%s", is_behind ? why_not : "");
 	if (is_behind == core->is_behind)
 		return;
 	core->is_behind = is_behind;

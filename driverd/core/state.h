@@ -100,6 +100,7 @@ struct drv_core {
 	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */
 	uint64_t numbers_change;
 	bool is_behind;            /* the last try failed */
+	char behind_why[512];      /* then, as a sentence; else empty */
 	struct drv_unsaid *unsaid; /* answers that wait for the state folder, in order */
 	uint32_t unsaid_count;
 	uint64_t unsaid_number; /* of the last one */

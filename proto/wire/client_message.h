@@ -104,7 +104,8 @@ struct fw_reply {
 	uint64_t notices[FW_NOTICE_KINDS];      /* since the driver started, by kind */
 	uint64_t state_bytes, state_free_bytes; /* of the disk of its state folder; 0: not known */
 	int64_t certificate_ends_unix_s;        /* of the driver; 0: it has none */
-	uint32_t more; /* rows of all tables that were left out to bound the reply */
+	const char *state_failure; /* why that folder cannot be written; empty: it can */
+	uint32_t more;             /* rows of all tables that were left out to bound the reply */
 };
 
 struct fw_start_app {

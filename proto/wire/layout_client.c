@@ -83,6 +83,7 @@ LAYOUT(reply, struct fw_reply, Reply, NULL) = {
 	FIELD(reply, state_bytes),
 	FIELD(reply, state_free_bytes),
 	TIME(reply, certificate_ends_unix_s),
+	FIELD(reply, state_failure),
 	END,
 };
 

@@ -64,7 +64,7 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 14
+#define FW_PROTOCOL_MINOR 15
 #define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
 #define FW_TAP_MINOR 10         /* ... HOST_TAP */
 #define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */

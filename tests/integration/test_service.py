@@ -498,12 +498,14 @@ class Kept(ServiceTest):
                 self.ok("start", self.short, "--wait")
                 fill()
         self.fails(3, "No space left on device; make room there", "start", large)
+        self.assertIn("the driver keeps nothing, and starts nothing: cannot keep state", self.fails(1, "", "health"))
         code, p = self.ctl("stop", "other")
         self.assertEqual((code, p.stderr), (0, "fragctl: the state folder cannot be written: if driverd ends before that "
                                             "is mended, the next driverd starts other again"))
         os.remove(filler)
         self.ok("start", large, "--wait")
         d.wait_line("state is kept again")
+        self.wait_until("a driver that is well", lambda: self.ctl("health")[0] == 0)
         self.wait_delivered("stream")
 
 

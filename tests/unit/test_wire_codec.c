@@ -295,6 +295,7 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->state_bytes = random_u64(m);
 	reply->state_free_bytes = random_u64(m);
 	reply->certificate_ends_unix_s = 1800000000;
+	reply->state_failure = word(m);
 	reply->applications[0] = (struct fw_application_row){
 		random_u64(m), word(m), word(m),    7, hosts, 3, random_u64(m), 9,
 		word(m),       word(m), parameters, 2, true};
