@@ -461,7 +461,7 @@ static void read_limits(struct shell *shell)
 		shell->fds_max, shell->strangers_max);
 }
 
-/* The core, with what is kept in the state folder, if there is one. */
+/* The core, with what the state folder keeps. Until its disk answers, signals end the process. */
 static int make_core(struct shell *shell, struct drv_config *config, struct frag_err *err)
 {
 	const char *folder = shell->options->state_dir;
@@ -525,17 +525,16 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
-		if (r == 0)
-			r = uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
+	if (r == 0 && make_core(shell, &config, err) < 0)
+		return err->code;
+	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(stop_signals); i++)
+		r = uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	if (r < 0)
 		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 				      "cannot set up the event loop: %s", frag_strerror(r));
-	r = make_core(shell, &config, err);
-	if (r == 0)
-		r = fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
-					on_keys_changed, shell, err);
-	return r;
+	return fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
+				   on_keys_changed, shell, err);
 }
 
 static int run_once(struct drv_options *options, const void *source, size_t source_bytes)
@@ -576,10 +575,11 @@ static int run_once(struct drv_options *options, const void *source, size_t sour
 		shell_step(&shell, &event);
 	}
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
-	uv_loop_close(&shell.loop);
 	if (shell.summary != NULL)
 		shell.exit_code = drv_result_show(&options->output, shell.summary);
 	fragi_log_catch_up(0);
+	drv_store_exit_if_stuck(&shell.store, shell.exit_code);
+	uv_loop_close(&shell.loop);
 	drv_core_destroy(shell.core);
 	drv_actions_fini(&shell.actions);
 	drv_connections_fini(&shell.connections);

@@ -365,6 +365,25 @@ static void on_silence(uv_timer_t *timer)
 	store->done(store->arg, store->waiting_change, why);
 }
 
+static void log_unkept(const char *why)
+{
+	log_error(
+		NULL,
+		"ends, and the last changes of its state are not on the disk: %s; the next driver does not know them",
+		why);
+}
+
+/* Also a driver that ends waits no longer than others do for an answer. */
+static void on_closing_silence(uv_timer_t *timer)
+{
+	struct drv_store *store = timer->data;
+	char text[512];
+
+	describe_silence(store, text, sizeof(text));
+	log_unkept(text);
+	uv_stop(store->loop);
+}
+
 static void on_written(uv_work_t *work, int status);
 
 static void begin(struct drv_store *store)
@@ -379,8 +398,8 @@ static void begin(struct drv_store *store)
 	store->writing_change = store->waiting_change;
 	store->err = (struct frag_err)FRAG_ERR_INIT;
 	store->is_in_doubt = false;
-	if (!store->is_closing)
-		uv_timer_start(&store->retry, on_silence, (uint64_t)store->silent_ms, 0);
+	uv_timer_start(&store->retry, store->is_closing ? on_closing_silence : on_silence,
+		       (uint64_t)store->silent_ms, 0);
 	/* fails only without a function */
 	uv_queue_work(store->loop, &store->work, on_work, on_written);
 }
@@ -388,6 +407,12 @@ static void begin(struct drv_store *store)
 static void on_retry(uv_timer_t *timer)
 {
 	begin(timer->data);
+}
+
+static void close_when_done(struct drv_store *store)
+{
+	if (store->is_closing && !store->is_writing)
+		uv_close((uv_handle_t *)&store->retry, NULL);
 }
 
 static void on_written(uv_work_t *work, int status)
@@ -399,8 +424,7 @@ static void on_written(uv_work_t *work, int status)
 	if (status < 0)
 		drv_database_fail(store->path, status, &store->err);
 	store->is_writing = store->is_silent = false;
-	if (!store->is_closing)
-		uv_timer_stop(&store->retry);
+	uv_timer_stop(&store->retry);
 	if (failed)
 		list_put_back(&store->waiting, &store->writing, was_silent || store->is_in_doubt);
 	if (was_silent && store->gained_bytes != 0)
@@ -416,6 +440,9 @@ static void on_written(uv_work_t *work, int status)
 		begin(store);
 	else if (!store->is_closing)
 		uv_timer_start(&store->retry, on_retry, DRV_STORE_RETRY_MS, 0);
+	else if (store->waiting.first != NULL)
+		log_unkept(store->err.text);
+	close_when_done(store);
 }
 
 static size_t text_bytes(const char *text)
@@ -467,8 +494,19 @@ void drv_store_finish(struct drv_store *store)
 	if (store->folder < 0 || store->is_closing)
 		return;
 	store->is_closing = true;
-	uv_close((uv_handle_t *)&store->retry, NULL);
+	if (store->is_writing)
+		uv_timer_start(&store->retry, on_closing_silence, (uint64_t)store->silent_ms, 0);
 	begin(store);
+	close_when_done(store);
+}
+
+/* The thread has pointers to the store and the loop, so nothing is freed. */
+void drv_store_exit_if_stuck(const struct drv_store *store, int exit_code)
+{
+	if (!store->is_writing)
+		return;
+	fflush(NULL);
+	_exit(exit_code > 0 ? exit_code : fragi_failure_exit(FRAGI_FAILURE_STATE_UNWRITABLE));
 }
 
 void drv_store_close(struct drv_store *store)

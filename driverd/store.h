@@ -62,8 +62,13 @@ int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, d
  * block. Returns 0 or -ENOMEM.
  */
 int drv_store_put(struct drv_store *store, const struct drv_record *record, uint64_t change);
-/* Nothing is tried again; the loop runs out when what was put has been written. */
+/*
+ * Nothing is tried again; the loop runs out when what was put was tried, which is logged if it is
+ * not on the disk. If a thread waits for the disk for silent_ms, the loop is stopped.
+ */
 void drv_store_finish(struct drv_store *store);
+/* After the loop: if a thread still waits for the disk, the process ends here, with a failure. */
+void drv_store_exit_if_stuck(const struct drv_store *store, int exit_code);
 void drv_store_close(struct drv_store *store); /* after the loop has run out */
 
 #endif

@@ -649,6 +649,32 @@ Test(driver_store, a_silent_disk_voids_attempts_and_the_others_are_written_when_
 }
 
 /* With what is written with it, in one go: what is released is there for those records. */
+/* The loop ends all the same, and the thread still has what it needs. */
+Test(driver_store, a_driver_that_ends_waits_for_a_silent_disk_no_longer_than_others)
+{
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	rig.store.silent_ms = 10;
+	pthread_mutex_lock(&freezer);
+	put(&rig, end_of(1), 2);
+	wait_tried(&rig, 2);
+	put(&rig, event_of(1, 0), 3);
+	drv_store_finish(&rig.store);
+	uv_run(&rig.loop, UV_RUN_DEFAULT);
+	cr_expect(rig.store.is_writing);
+	pthread_mutex_unlock(&freezer);
+	uv_run(&rig.loop, UV_RUN_DEFAULT);
+	drv_store_exit_if_stuck(&rig.store, 0);
+	cr_expect_eq(uv_loop_close(&rig.loop), 0);
+	drv_store_close(&rig.store);
+	cr_expect_eq(look().ends, 1);
+	cr_expect_eq(look().events, 1);
+}
+
 Test(driver_store, space_is_held_and_given_back)
 {
 	static const struct {
