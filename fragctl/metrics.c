@@ -295,7 +295,7 @@ static const struct metric metrics[] = {
 	{"frag_host_resident_memory_bytes", "gauge", "Resident memory.", HOST(rss_bytes),
 	 .put = put_known_u64},
 	{"frag_pool_blocks", "gauge", "Blocks of a pool of memory.", POOL(blocks), .put = put_u64},
-	{"frag_pool_block_bytes", "gauge", "Size of one of them.", POOL(block_bytes),
+	{"frag_pool_block_bytes", "gauge", "Size of one of them; 1 for memory of a GPU without blocks.", POOL(block_bytes),
 	 .put = put_u64},
 	{"frag_pool_used_blocks", "gauge", "Blocks that are in use.", POOL(used), .put = put_u64},
 	{"frag_pool_empty_seconds_total", "counter",

@@ -282,7 +282,7 @@ static void draw_flows(struct ctl_top_drawing *d, uint32_t a)
 
 static void draw_pools(struct ctl_top_drawing *d, const struct fragi_look *look, uint32_t host)
 {
-	char size[32];
+	char level[100];
 
 	for (uint32_t i = 0; i < look->pool_count; i++) {
 		const struct fragi_look_pool *pool = &look->pools[i];
@@ -290,10 +290,9 @@ static void draw_pools(struct ctl_top_drawing *d, const struct fragi_look *look,
 
 		if (pool->host == host)
 			ctl_top_put(d, CTL_TOP_NORMAL,
-				    "   pool %s: %" PRIu64 " of %" PRIu64
-				    " blocks of %s in use, empty %" PRIu64 " %%, refused %" PRIu64,
-				    ctl_top_text(pool->name), pool->used, pool->blocks,
-				    ctl_top_size(pool->block_bytes, size, sizeof(size)),
+				    "   pool %s: %s in use, empty %" PRIu64 " %%, refused %" PRIu64,
+				    ctl_top_text(pool->name),
+				    ctl_top_level(pool, level, sizeof(level)),
 				    pool->empty_ns * 100 / window, pool->refused_sum);
 	}
 }

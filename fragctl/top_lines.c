@@ -3,6 +3,7 @@
 #include <fragctl/top_lines.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,5 +190,18 @@ const char *ctl_top_size(uint64_t bytes, char *out, size_t size)
 	for (; value >= 1000 && i < 4; i++)
 		value /= 1024;
 	snprintf(out, size, value < 10 && i > 0 ? "%.1f %s" : "%.0f %s", value, units[i]);
+	return out;
+}
+
+const char *ctl_top_level(const struct fragi_look_pool *pool, char *out, size_t size)
+{
+	char used[32], all[32];
+
+	if (pool->block_bytes == 1)
+		snprintf(out, size, "%s of %s", ctl_top_size(pool->used, used, sizeof(used)),
+			 ctl_top_size(pool->blocks, all, sizeof(all)));
+	else
+		snprintf(out, size, "%" PRIu64 " of %" PRIu64 " blocks of %s", pool->used,
+			 pool->blocks, ctl_top_size(pool->block_bytes, all, sizeof(all)));
 	return out;
 }

@@ -35,6 +35,8 @@ void ctl_top_wrap(struct ctl_top_drawing *d, enum ctl_top_style style, uint32_t 
 uint32_t ctl_top_width(const char *text);
 /* "64 KiB" */
 const char *ctl_top_size(uint64_t bytes, char *out, size_t size);
+/* How full a pool is: "3 of 4 blocks of 64 KiB", or "12 MiB of 32 MiB". */
+const char *ctl_top_level(const struct fragi_look_pool *pool, char *out, size_t size);
 /* "" for NULL */
 const char *ctl_top_text(const char *text);
 

@@ -83,13 +83,15 @@ static void print_flow(const struct fragi_look *look, const struct fragi_look_fl
 
 static void print_pool(const struct fragi_look *look, const struct fragi_look_pool *pool, FILE *out)
 {
-	fprintf(out, "Pool %s: %" PRIu64 " of %" PRIu64 " blocks in use", ctl_top_text(pool->name),
-		pool->used, pool->blocks);
+	char level[100];
+
+	fprintf(out, "Pool %s: %s in use", ctl_top_text(pool->name),
+		ctl_top_level(pool, level, sizeof(level)));
 	if (pool->empty_ns > 0 && look->window_ns > 0)
 		fprintf(out, ", empty %" PRIu64 " percent of the time",
 			pool->empty_ns * 100 / look->window_ns);
 	if (pool->refused_sum > 0)
-		fprintf(out, ", %" PRIu64 " blocks refused", pool->refused_sum);
+		fprintf(out, ", refused %" PRIu64 " times", pool->refused_sum);
 	fputs(".\n", out);
 }
 

@@ -118,7 +118,7 @@ static uint32_t read_pools(const struct fragi_ledger *ledger, struct fragi_pool_
 		*out = (struct fragi_pool_stats){load(&row->blocks), load(&row->block_bytes),
 						 load(&row->free), load(&row->refused),
 						 load(&row->empty_ns)};
-		if (out->blocks == 0)
+		if (out->block_bytes == 0)
 			break;
 		if (out->free > out->blocks) /* as the host wrote it */
 			out->free = out->blocks;

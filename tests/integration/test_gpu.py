@@ -3,7 +3,9 @@
 machines without a GPU."""
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -109,6 +111,24 @@ class Memory(Gpu):
                 else:
                     self.assertEqual(self.reported(), ["left 0"])
                     os.unlink(self.report)
+
+    def test_how_full_a_pool_without_blocks_is(self):
+        """top finds the run; a message of 2 KiB comes and goes."""
+        app = APP.replace("{type: count, count: 20}", "{type: periodic, recess_period: 1ms}")
+        pool = ("{type: stream_ordered_allocator, device_memory_initial_size: 8K, "
+                "device_memory_max_size: 96K}")
+        run = self.start("fragctl", "run", self.write("app.yaml", app % (pool, "device")), "-q")
+
+        def top(*args):
+            return subprocess.run([os.path.join(cluster.BIN, "fragctl"), "top", "--once",
+                                   "--every", "250ms", *args], env=self.env, capture_output=True,
+                                  text=True, timeout=cluster.PATIENCE_S).stdout
+        line = r"\n   pool app\.pool: (0 B|2\.0 KiB|4\.0 KiB) of 96 KiB in use, empty 0 %, refused 0\n"
+        self.wait_until("its pool", lambda: re.search(line, top()))
+        pool, = json.loads(top("-o", "json"))["applications"][0]["pools"]
+        self.assertEqual((pool["name"], pool["blocks"], pool["block_bytes"]), ("app.pool", 96 << 10, 1))
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 0)
 
     def test_an_allocator_without_that_memory_fails_the_operator(self):
         for pool, storage in ((BLOCKS % 1, "system"), ("{type: rmm_allocator}", "cuda_managed")):

@@ -523,6 +523,19 @@ static const char *const sizes[] = {"device_memory_initial_size", "device_memory
 				    "host_memory_initial_size", "host_memory_max_size", NULL};
 static const int64_t small_sizes[] = {8 * KIB, 16 * KIB, 8 * KIB, 16 * KIB};
 
+/* Of a pool that holds 16 KiB at most. */
+static void expect_level(const struct frag_resource *pool, size_t free, uint64_t refused)
+{
+	struct fragi_blocks level;
+
+	cr_assert_not_null(pool->level);
+	pool->level(pool->allocator.state, &level);
+	cr_expect_eq(level.all, 16 * KIB);
+	cr_expect_eq(level.block_bytes, 1);
+	cr_expect_eq(level.free, free);
+	cr_expect_eq(level.refused, refused);
+}
+
 GPU_TEST(cuda, a_pool_of_the_driver_has_a_maximum)
 {
 	static const char *const types[] = {"rmm_allocator", "stream_ordered_allocator"};
@@ -536,7 +549,9 @@ GPU_TEST(cuda, a_pool_of_the_driver_has_a_maximum)
 							   (const int64_t[]){4 * KIB}, &tensors[k]),
 				     0);
 		cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &tensors[4]), -ENOMEM);
+		expect_level(pool, 0, 1);
 		frag_tensor_unref(tensors[0]);
+		expect_level(pool, 4 * KIB, 1);
 		cr_assert_eq(frag_tensor_copy(host, pool, GPU, &copy, NULL), 0);
 		cr_assert_eq(frag_tensor_copy(copy, NULL, CPU, &back, NULL), 0);
 		expect_counting(back);

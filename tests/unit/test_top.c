@@ -93,7 +93,12 @@ static struct fragi_look_pool pools[] = {
 	 .used = 7,
 	 .empty_ns = 230 * MS,
 	 .refused_sum = 5},
-	{.name = "fragment2.masks", .host = 1, .blocks = 4, .block_bytes = 64, .used = 1},
+	/* of a GPU */
+	{.name = "fragment2.masks",
+	 .host = 1,
+	 .blocks = 32 << 20,
+	 .block_bytes = 1,
+	 .used = 12 << 20},
 };
 static struct fragi_look_step chain[] = {
 	{.op = 0, .flow = NONE, .text = "fragment1.video ticks 18 of 30 times a second"},
@@ -326,10 +331,15 @@ Test(top, what_is_printed_without_a_screen)
 		strstr(text,
 		       "    0\n   pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 %, refused 5\n fragment2 "),
 		"%s", text);
-	cr_expect_not_null(strstr(text, "Pool fragment1.frames: 7 of 8 blocks in use, empty 23 "
-					"percent of the time, 5 blocks refused.\n"
-					"Pool fragment2.masks: 1 of 4 blocks in use.\n"),
-			   "%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "\n   pool fragment2.masks: 12 MiB of 32 MiB in use, empty 0 %, refused 0\n"),
+		"%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "Pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 percent of the time, refused 5 times.\n"
+		       "Pool fragment2.masks: 12 MiB of 32 MiB in use.\n"),
+		"%s", text);
 	cr_expect_not_null(strstr(text, "\"used_blocks\": 7, \"empty_ns\": 230000000, "
 					"\"refused_sum\": 5, \"host_index\": 0}"),
 			   "%s", text);

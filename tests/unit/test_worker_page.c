@@ -85,6 +85,7 @@ Test(worker_page, pools_that_were_looked_at_are_read)
 	cr_expect_eq(stats.pool_count, 0, "nobody has looked");
 	rows = ledger.head->pools;
 	atomic_store(&rows[0].blocks, 8);
+	atomic_store(&rows[0].block_bytes, 1);
 	atomic_store(&rows[0].free, 9); /* nonsense */
 	atomic_store(&rows[1].blocks, 4);
 	atomic_store(&rows[1].block_bytes, 4096);
@@ -100,7 +101,7 @@ Test(worker_page, pools_that_were_looked_at_are_read)
 	cr_expect_eq(stats.pools[1].refused, 17);
 	cr_expect_eq(stats.pools[1].empty_ns, 23);
 	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++)
-		atomic_store(&rows[i].blocks, 1);
+		atomic_store(&rows[i].block_bytes, 1);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
 	cr_expect_eq(stats.pool_count, FRAGI_POOLS_MAX);
 	fragi_ledger_close(&ledger);

@@ -179,7 +179,8 @@ const duration = (key, title, of) => number(key, title, of, (v) => v === null ? 
 
 /* "fragment1.frames 3 of 4, empty 20 %" */
 const poolsOf = (app, host) => (app.pools || []).filter((p) => app.hosts[p.host_index] === host).map((p) =>
-	`${p.name} ${p.used_blocks} of ${p.blocks}` + (p.empty_ns ? `, empty ${share(app, p.empty_ns).toFixed(0)} %` : "") +
+	`${p.name} ` + (p.block_bytes === 1 ? `${bytes(p.used_blocks)} of ${bytes(p.blocks)}` : `${p.used_blocks} of ${p.blocks}`) +
+	(p.empty_ns ? `, empty ${share(app, p.empty_ns).toFixed(0)} %` : "") +
 	(p.refused_sum ? `, refused ${grouped(p.refused_sum)}` : "")).join("; ");
 const TABLES = {
 	operators: {

@@ -135,7 +135,9 @@ FRAGI_API uint64_t fragi_drops_unwanted(const uint64_t *dropped, bool is_latest)
 		uint64_t counters[FRAGI_OP_COUNTERS];                                              \
 	}
 
-/* A pool of blocks, while somebody looks; blocks 0: nobody has. */
+/*
+ * A pool of blocks, or of bytes (block_bytes 1), while somebody looks. block_bytes 0: nobody has.
+ */
 struct fragi_pool_stats {
 	uint64_t blocks, block_bytes, free;
 	uint64_t refused;  /* blocks that were asked for and not there, since the start */

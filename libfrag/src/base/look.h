@@ -94,7 +94,7 @@ struct fragi_look_host {
 	uint64_t cpu_sum_ns; /* since its process started; 0: not known */
 };
 
-/* A pool of blocks of a host. */
+/* A pool of blocks of a host, or of bytes of a GPU: block_bytes 1. */
 struct fragi_look_pool {
 	const char *name; /* "fragment1.frames" */
 	uint32_t host;    /* index of its host */

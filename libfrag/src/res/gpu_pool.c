@@ -70,14 +70,29 @@ int fragi_gpu_pool_alloc(struct fragi_gpu_pool *pool, struct frag_device device,
 	if (pool->pool == NULL)
 		return -ENODEV;
 	r = count(pool, size);
-	if (r < 0)
-		return r;
-	if (pool->heap.bytes > 0 && fragi_area_heap_alloc(&pool->heap, size, out_memory) == 0)
+	if (r == 0 && pool->heap.bytes > 0 &&
+	    fragi_area_heap_alloc(&pool->heap, size, out_memory) == 0)
 		return 0;
-	r = pool->cuda->pool_alloc(pool->pool, size, out_memory, NULL);
+	if (r == 0) {
+		r = pool->cuda->pool_alloc(pool->pool, size, out_memory, NULL);
+		if (r < 0)
+			discount(pool, size);
+	}
 	if (r < 0)
-		discount(pool, size);
+		atomic_fetch_add_explicit(&pool->refused, 1, memory_order_relaxed);
 	return r;
+}
+
+void fragi_gpu_pool_level(const struct fragi_gpu_pool *pool, struct fragi_blocks *out)
+{
+	uint64_t used = atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+
+	*out = (struct fragi_blocks){
+		.all = (size_t)pool->max_bytes,
+		.free = (size_t)(pool->max_bytes - used),
+		.block_bytes = 1,
+		.refused = atomic_load_explicit(&pool->refused, memory_order_relaxed),
+	};
 }
 
 void fragi_gpu_pool_free(struct fragi_gpu_pool *pool, void *memory)

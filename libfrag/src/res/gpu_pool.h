@@ -27,6 +27,7 @@ struct fragi_gpu_pool {
 	struct fragi_area_heap heap;       /* the area; of 0 bytes: there is none */
 	struct fragi_cuda_pool *pool;      /* of the driver */
 	_Atomic uint64_t used_bytes;       /* of both */
+	_Atomic uint64_t refused;
 };
 
 /* A parameter that holds a size, in a field of another name. */
@@ -65,5 +66,7 @@ void fragi_gpu_pool_fini(struct fragi_gpu_pool *pool);
 int fragi_gpu_pool_alloc(struct fragi_gpu_pool *pool, struct frag_device device, size_t size,
 			 void **out_memory);
 void fragi_gpu_pool_free(struct fragi_gpu_pool *pool, void *memory);
+/* How full it is, in bytes. */
+void fragi_gpu_pool_level(const struct fragi_gpu_pool *pool, struct fragi_blocks *out);
 
 #endif

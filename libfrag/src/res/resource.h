@@ -12,6 +12,8 @@ struct fragi_built_in_resource {
 	struct frag_resource_type type;
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
+	/* Of a pool without blocks: how full it is, in blocks of one byte. From any thread. */
+	void (*level)(const void *state, struct fragi_blocks *out);
 	const struct frag_data_logger_type *logger; /* NULL: it is no data logger */
 	/* Of allocators with memory of several devices, see struct fragi_allocator; else NULL. */
 	int (*alloc_on)(void *state, struct frag_device device, size_t size, void **out_memory);
@@ -37,6 +39,8 @@ struct frag_resource {
 	const char *announced;                     /* in arena; NULL: nothing */
 	/* how many blocks its flows can hold (graph/pools.h); 0: not known. Constant after wire. */
 	uint64_t blocks_needed;
+	/* how full it is: its blocks, or bytes; NULL: nothing bounds it */
+	void (*level)(const void *state, struct fragi_blocks *out);
 };
 
 extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_green_context,

@@ -82,6 +82,12 @@ static void free_on(void *state, struct frag_device device, void *memory)
 	fragi_gpu_pool_free(&((struct rmm *)state)->pool, memory);
 }
 
+/* That of the GPU. */
+static void level(const void *state, struct fragi_blocks *out)
+{
+	fragi_gpu_pool_level(&((const struct rmm *)state)->pool, out);
+}
+
 const struct fragi_built_in_resource fragi_rmm_allocator = {
 	.type = {FRAG_RESOURCE_TYPE_INIT, .name = "rmm_allocator",
 		 .headline = "Device memory and pinned memory from two pools",
@@ -89,6 +95,7 @@ const struct fragi_built_in_resource fragi_rmm_allocator = {
 			 "The pools take more as it is needed, up to their maximum, and keep what was given back.",
 		 FRAG_PARAMS(params), .state_size = sizeof(struct rmm), .setup = setup,
 		 .initialize = initialize, .fini = fini, .alloc = alloc, .free = free_pinned},
+	.level = level,
 	.alloc_on = alloc_on,
 	.free_on = free_on,
 };

@@ -59,6 +59,11 @@ static void free_on(void *state, struct frag_device device, void *memory)
 	fragi_gpu_pool_free(&((struct stream_ordered *)state)->pool, memory);
 }
 
+static void level(const void *state, struct fragi_blocks *out)
+{
+	fragi_gpu_pool_level(&((const struct stream_ordered *)state)->pool, out);
+}
+
 const struct fragi_built_in_resource fragi_stream_ordered_allocator = {
 	.type = {FRAG_RESOURCE_TYPE_INIT, .name = "stream_ordered_allocator",
 		 .headline = "Device memory from a pool of the driver",
@@ -66,6 +71,7 @@ const struct fragi_built_in_resource fragi_stream_ordered_allocator = {
 			 "The pool takes more as it is needed; free memory beyond release_threshold goes back to the GPU.",
 		 FRAG_PARAMS(params), .state_size = sizeof(struct stream_ordered), .setup = setup,
 		 .initialize = initialize, .fini = fini, .alloc = alloc},
+	.level = level,
 	.alloc_on = alloc_on,
 	.free_on = free_on,
 };
