@@ -274,10 +274,11 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.flows[0].latency.total_ns, 2040);
 }
 
-/* What the sender's host reports of its two pools. */
-static void report_pools(struct world *w, int64_t at_ns, uint64_t masks_ns, uint64_t frames_ns)
+/* What a host reports of its two pools. */
+static void report_pools(struct world *w, uint32_t host, int64_t at_ns, uint64_t masks_ns,
+			 uint64_t frames_ns)
 {
-	struct fw_message message = of_host(FW_HOST_STATS, 1);
+	struct fw_message message = of_host(FW_HOST_STATS, host);
 	struct fragi_pool_stats pools[] = {{4, 4096, 1, 2, masks_ns}, {8, 512, 8, 0, frames_ns}};
 	struct fw_op_stats op = {.use_memory = (uint64_t)at_ns};
 	struct fragi_flow_stats row = {0};
@@ -287,9 +288,10 @@ static void report_pools(struct world *w, int64_t at_ns, uint64_t masks_ns, uint
 					       .flows = &row,
 					       .flow_count = 1,
 					       .facts.at_ns = (uint64_t)at_ns,
+					       .facts.cpu_ns = masks_ns + frames_ns,
 					       .pools = pools,
 					       .pool_count = 2};
-	say(w, 1, &message);
+	say(w, host, &message);
 }
 
 WORLD_TEST(driver_look, an_operator_waits_for_the_pool_that_is_empty_longest, NULL)
@@ -307,9 +309,9 @@ WORLD_TEST(driver_look, an_operator_waits_for_the_pool_that_is_empty_longest, NU
 	say_table(w, 1, 1, &table);
 	say_prepared(w, 2, 2, "f2", false);
 	both_run(w);
-	report_pools(w, 7 * SECOND, 900 * MS, 0);
+	report_pools(w, 1, 7 * SECOND, 900 * MS, 0);
 	look(w, CLIENT, "app", 0, false);
-	report_pools(w, 8 * SECOND, 900 * MS + 300 * MS, 200 * MS);
+	report_pools(w, 1, 8 * SECOND, 900 * MS + 300 * MS, 200 * MS);
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
 	cr_assert_eq(window->look.pool_count, 2);
@@ -323,13 +325,50 @@ WORLD_TEST(driver_look, an_operator_waits_for_the_pool_that_is_empty_longest, NU
 	cr_expect_eq(window->look.pools[0].empty_sum_ns, 1200 * MS);
 	cr_expect_eq(window->look.pools[1].used, 0);
 	cr_expect_str_eq(window->look.operators[0].pool, "masks");
-	report_pools(w, 9 * SECOND, 1250 * MS, 300 * MS);
+	report_pools(w, 1, 9 * SECOND, 1250 * MS, 300 * MS);
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_str_eq(looked(w, CLIENT)->look.operators[0].pool, "frames");
-	report_pools(w, 10 * SECOND, 1250 * MS, 300 * MS);
+	report_pools(w, 1, 10 * SECOND, 1250 * MS, 300 * MS);
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_str_eq(looked(w, CLIENT)->look.operators[0].pool, "frames, masks",
 			 "none was seen empty");
+}
+
+WORLD_TEST(driver_look, pools_and_processor_time_are_summed_over_processes, NULL)
+{
+	static const char *const names[] = {"f2.masks", "f2.frames"};
+	struct table table = table_of("f2", false);
+	const struct fw_looked *window;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, receiver_restarts);
+	both_come(w);
+	table.pool_names = names;
+	say_prepared(w, 1, 1, "f1", true);
+	say_table(w, 2, 2, &table);
+	both_run(w);
+	report_pools(w, 2, 7 * SECOND, 900 * MS, 30 * MS);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, 1);
+	client_hello(w, CLIENT, "web");
+	look_at_once(w, 120 * SECOND, 10);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.hosts[1].cpu_sum_ns, 930 * MS, "no process runs");
+	cr_expect_eq(window->look.pool_count, 0);
+	speaking_epoch[2] = 2;
+	say_table(w, 2, 2, &table);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	report_pools(w, 2, 9 * SECOND, 5 * MS, 0);
+	look_at_once(w, 120 * SECOND, 10);
+	window = looked(w, CLIENT);
+	cr_assert_eq(window->look.pool_count, 2);
+	cr_expect_eq(window->look.pools[0].refused_sum, 4);
+	cr_expect_eq(window->look.pools[0].empty_sum_ns, 905 * MS);
+	cr_expect_eq(window->look.pools[1].empty_sum_ns, 30 * MS);
+	cr_expect_eq(window->look.pools[1].refused_sum, 0);
+	cr_expect_eq(window->look.hosts[1].cpu_sum_ns, 935 * MS);
 }
 
 /* LOOK of a client that keeps the tables. */

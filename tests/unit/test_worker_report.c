@@ -242,6 +242,39 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
 }
 
+/* A process at which nobody looked reports no pools. */
+Test(worker_report, sums_of_earlier_epochs_have_pools_and_processor_time)
+{
+	struct fragi_pool_stats pools[] = {{4, 4096, 1, 2, 900}, {8, 512, 8, 3, 30}};
+	struct fw_op_stats ops[] = {
+		{.ticks = 3, .compute = {.count = 4, .total_ns = 50, .bars = {0, 4}}}};
+
+	start_as("key a 1");
+	for (uint64_t epoch = 1; epoch <= 3; epoch++) {
+		struct fw_host_stats stats = {.ops = ops,
+					      .op_count = 1,
+					      .pools = pools,
+					      .pool_count = epoch == 1 ? 0 : 2,
+					      .facts.cpu_ns = 1000 * epoch};
+
+		spawn(epoch);
+		exited_with(0, SIGKILL, &stats);
+	}
+	spawn(4);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_assert_not_null(sent(FW_HOST_PAST));
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.facts.cpu_ns, 6000);
+	cr_assert_eq(sent(FW_HOST_PAST)->stats.pool_count, 2);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.pools[0].refused, 4);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.pools[1].empty_ns, 60);
+	cr_assert_eq(sent(FW_HOST_PAST)->stats.op_count, 1);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].ticks, 9);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].compute.total_ns, 150);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].compute.bars[1], 12);
+}
+
 Test(worker_report, what_a_driver_did_not_know_of_its_sums_the_next_one_hears)
 {
 	struct fw_message adopted = host_frame(FW_HOST_ADOPTED);

@@ -221,20 +221,25 @@ static inline void prepared(void)
 	from_host(&message);
 	cr_assert_eq(sent(FW_HOST_PREPARED), &message);
 }
-static inline void exited(int status, int number, bool page)
+static inline void exited_with(int status, int number, struct fw_host_stats *stats)
 {
 	static const char *lines[] = {"last words"};
-	struct fw_op_stats ops[2] = {{.ticks = 3}, {.ticks = 17, .running = true}};
-	struct fw_host_stats stats = {.ops = ops, .op_count = 2};
 	struct wrk_exited how = {.status = status,
 				 .signal = number,
-				 .stats = page ? &stats : NULL,
+				 .stats = stats,
 				 .lines = lines,
 				 .line_count = 1};
 
 	cr_assert_eq(step((struct wrk_event){
 			     .kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how}),
 		     0);
+}
+static inline void exited(int status, int number, bool page)
+{
+	struct fw_op_stats ops[2] = {{.ticks = 3}, {.ticks = 17, .running = true}};
+	struct fw_host_stats stats = {.ops = ops, .op_count = 2};
+
+	exited_with(status, number, page ? &stats : NULL);
 }
 
 /* The driver's last word. */

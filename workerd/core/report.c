@@ -146,7 +146,20 @@ static void add(struct fw_host_stats *sum, const struct fw_host_stats *stats)
 		sum->ops[i].ticks += stats->ops[i].ticks;
 		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
 			sum->ops[i].counters[k] += stats->ops[i].counters[k];
+		fragi_quantiles_add(&sum->ops[i].compute, &stats->ops[i].compute);
 	}
+	for (uint32_t i = 0; i < sum->pool_count && i < stats->pool_count; i++) {
+		sum->pools[i].refused += stats->pools[i].refused;
+		sum->pools[i].empty_ns += stats->pools[i].empty_ns;
+	}
+	sum->facts.cpu_ns += stats->facts.cpu_ns;
+}
+
+/* Whether it has more rows: pools are reported once they were looked at. */
+static bool is_wider(const struct fw_host_stats *stats, const struct fw_host_stats *than)
+{
+	return stats->flow_count > than->flow_count ||
+	       (stats->flow_count == than->flow_count && stats->pool_count > than->pool_count);
 }
 
 /*
@@ -167,8 +180,7 @@ static void add_past(struct wrk_core *core, struct wrk_kept *kept)
 	}
 	for (uint32_t i = 0; i < inner && i < stats->flow_count; i++)
 		fragi_account_settle(&stats->flows[i]);
-	if (kept->past.message != NULL &&
-	    kept->past.message->stats.flow_count < stats->flow_count) {
+	if (kept->past.message != NULL && is_wider(stats, &kept->past.message->stats)) {
 		const struct wrk_copy wider = kept->stats;
 
 		kept->stats = kept->past;

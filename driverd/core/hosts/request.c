@@ -221,7 +221,10 @@ void drv_request_past(struct drv_host *host)
 					       .ops = past->ops,
 					       .op_count = past->op_count,
 					       .flows = past->flows,
-					       .flow_count = past->flow_count}};
+					       .flow_count = past->flow_count,
+					       .pools = past->pools,
+					       .pool_count = past->pool_count,
+					       .facts.cpu_ns = past->cpu_ns}};
 
 	host->app->core->items -= past->flow_count;
 	if (send_to(host, &message) < 0)

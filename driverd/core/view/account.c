@@ -72,9 +72,19 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 	host->now.stats = message;
 }
 
-/* All processes of a host have as many rows. */
+/* All processes of a host have as many rows, but for pools, which they report once looked at. */
 static int make_room(struct drv_past *past, const struct fw_host_stats *stats)
 {
+	struct fragi_pool_stats *pools = past->pools;
+
+	if (past->pool_count < stats->pool_count) {
+		pools = fragi_realloc(pools, stats->pool_count * sizeof(*pools));
+		if (pools == NULL)
+			return -ENOMEM;
+		past->pools = pools;
+	}
+	while (past->pool_count < stats->pool_count)
+		pools[past->pool_count++] = (struct fragi_pool_stats){0};
 	if (past->flows == NULL) {
 		past->flow_count = stats->flow_count;
 		past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
@@ -105,6 +115,10 @@ int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats)
 			past->ops[i].counters[k] += stats->ops[i].counters[k];
 		fragi_quantiles_add(&past->ops[i].compute, &stats->ops[i].compute);
 	}
+	for (uint32_t i = 0; i < stats->pool_count; i++) {
+		past->pools[i].refused += stats->pools[i].refused;
+		past->pools[i].empty_ns += stats->pools[i].empty_ns;
+	}
 	return 0;
 }
 
@@ -117,6 +131,8 @@ int drv_account_end_epoch(struct drv_host *host)
 		host->past.is_inexact = true;
 	if (stats != NULL && !host->now.is_doubted && drv_account_add(host, stats) < 0)
 		return -ENOMEM;
+	if (stats != NULL) /* counted by its worker, so never doubted */
+		host->past.cpu_ns += stats->facts.cpu_ns;
 	fw_message_free(host->now.stats);
 	host->now.stats = NULL;
 	host->now.delivered_sum = 0;
@@ -129,6 +145,7 @@ void drv_account_fini(struct drv_host *host)
 	fw_message_free(host->now.stats);
 	fragi_free(host->past.flows);
 	fragi_free(host->past.ops);
+	fragi_free(host->past.pools);
 	host->now.stats = NULL;
 	host->past = (struct drv_past){0};
 }

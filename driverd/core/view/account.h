@@ -14,6 +14,10 @@ struct drv_past {
 	uint32_t flow_count;
 	struct fw_op_stats *ops; /* sums by operator: ticks, compute, counters */
 	uint32_t op_count;
+	/* sums by pool of its host: refused, empty_ns; as many as were looked at */
+	struct fragi_pool_stats *pools;
+	uint32_t pool_count;
+	uint64_t cpu_ns;
 	uint64_t delivered_sum;
 	uint64_t first_ns; /* of the first message, also that of the present process; 0: none yet */
 	bool is_inexact;   /* some process's last counts are not known, or were overwritten */

@@ -91,7 +91,7 @@ struct fragi_look_host {
 	uint64_t major_faults; /* in the window */
 	/* why its operators are suspended: "restarts after crash"; NULL: they are not */
 	const char *suspended_because;
-	uint64_t cpu_sum_ns; /* since its process started; 0: not known */
+	uint64_t cpu_sum_ns; /* of all its processes; 0: not known */
 };
 
 /* A pool of blocks of a host, or of bytes of a GPU: block_bytes 1. */
@@ -100,7 +100,7 @@ struct fragi_look_pool {
 	uint32_t host;    /* index of its host */
 	uint64_t blocks, block_bytes, used;
 	uint64_t empty_ns; /* in the window: no block was free */
-	/* of the present process: blocks that were asked for in vain; while somebody looked */
+	/* of all processes: blocks that were asked for in vain; while somebody looked */
 	uint64_t refused_sum, empty_sum_ns;
 };
 
