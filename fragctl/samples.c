@@ -107,14 +107,13 @@ static char *put_bytes(char *at, const char *bytes, size_t size)
 
 static char *put_number(char *at, uint64_t number)
 {
-	char digits[20];
-	size_t first = sizeof(digits);
+	char *end = at + 1;
 
-	do {
-		digits[--first] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	return put_bytes(at, digits + first, sizeof(digits) - first);
+	for (uint64_t rest = number; rest > 9; rest /= 10)
+		end++;
+	for (char *digit = end; digit > at; number /= 10)
+		*--digit = (char)('0' + number % 10);
+	return end;
 }
 
 /* Nanoseconds as seconds, exactly. */

@@ -60,6 +60,12 @@ Test(arena, texts)
 	cr_expect_str_eq(fragi_arena_strndup(&arena, "abc", 2), "ab");
 	cr_expect_str_eq(fragi_arena_strndup(&arena, "abc", 20), "abc");
 	cr_expect_str_eq(fragi_arena_printf(&arena, "%s.%d", "op", 3), "op.3");
+	for (int length = 254; length <= 257; length++) {
+		const char *text = fragi_arena_printf(&arena, "%*d", length, 7);
+
+		cr_assert_eq(strlen(text), (size_t)length);
+		cr_expect_str_eq(text + length - 2, " 7");
+	}
 	fragi_arena_fini(&arena);
 }
 

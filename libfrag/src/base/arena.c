@@ -107,17 +107,20 @@ char *fragi_arena_strdup(struct fragi_arena *arena, const char *text)
 	return text == NULL ? NULL : fragi_arena_strndup(arena, text, strlen(text));
 }
 
+/* Most texts are short: they are formatted once, and not only to learn how long they are. */
 char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
 {
+	char shorter[256], *text;
 	va_list args;
-	char *text;
 	int n;
 
 	va_start(args, format);
-	n = vsnprintf(NULL, 0, format, args);
+	n = vsnprintf(shorter, sizeof(shorter), format, args);
 	va_end(args);
 	if (n < 0)
 		return NULL;
+	if ((size_t)n < sizeof(shorter))
+		return fragi_arena_strndup(arena, shorter, (size_t)n);
 	text = fragi_arena_alloc(arena, (size_t)n + 1);
 	if (text == NULL)
 		return NULL;
