@@ -562,11 +562,19 @@ Test(driver_swap, a_host_with_its_old_library_is_started_again_by_its_policy)
 	world_fini(&w);
 }
 
+static void cannot_be_wired(struct world *w, uint64_t connection, uint32_t host)
+{
+	struct fw_message wired = of_host(FW_HOST_WIRED, host);
+
+	wired.result.failure =
+		(struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "its data link broke", NULL};
+	say(w, connection, &wired);
+}
+
 /* The neighbour died meanwhile: that is no failure of a host whose policy allows none. */
 Test(driver_swap, a_host_with_its_old_library_waits_for_a_neighbour_that_restarts)
 {
 	for (int restarts = 0; restarts < 2; restarts++) {
-		struct fw_message wired;
 		struct world w;
 
 		new_runs_of(&w, restarts ? sender_restarts : graph);
@@ -574,14 +582,59 @@ Test(driver_swap, a_host_with_its_old_library_waits_for_a_neighbour_that_restart
 		say_prepared(&w, 2, 2, "f2", false);
 		if (restarts)
 			say_exit(&w, 1, 1, 139, 11, "fraghost 101 crashed");
-		wired = of_host(FW_HOST_WIRED, 2);
-		wired.result.failure =
-			(struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "its data link broke", NULL};
-		say(&w, 2, &wired);
+		cannot_be_wired(&w, 2, 2);
 		cr_expect_eq(drv_core_app_state(w.core),
 			     restarts ? DRV_APP_RUNNING : DRV_APP_FAILING, "%s", w.log);
 		world_fini(&w);
 	}
+}
+
+/*
+ * The neighbour was being moved, and was to be wired to the library that failed: its new process
+ * ends, and takes the link to the one with the old library along. Both are started again.
+ */
+WORLD_TEST(driver_swap, a_host_with_its_old_library_waits_for_a_neighbour_that_moves, NULL)
+{
+	const struct fw_message *create;
+
+	new_runs_of(w, graph);
+	hello(w, 3, "c", "f1");
+	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .drain = {"a", false}});
+	create = taken(w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	speaking_epoch[1] = create->epoch;
+	say_prepared(w, 3, 1, "f1", true);
+	speaking_epoch[1] = 1;
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert_not_null(taken(w, 3, FW_HOST_WIRE), "%s", w->log);
+	speaking_epoch[1] = create->epoch;
+	speaking_epoch[2] = fails_on_probation(w)->epoch;
+	say_prepared(w, 2, 2, "f2", false);
+	cr_assert_not_null(taken(w, 2, FW_HOST_WIRE), "%s", w->log);
+	cannot_be_wired(w, 3, 1);
+	pass_beating(w, SECOND, 1, 3);
+	cr_assert_not_null(taken(w, 3, FW_HOST_KILL), "%s", w->log);
+	cannot_be_wired(w, 2, 2);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	for (uint32_t host = 1; host <= 2; host++) {
+		const uint64_t worker = host == 1 ? 3 : 2;
+
+		say_exit(w, worker, host, 137, 9, "");
+		create = taken(w, worker, FW_HOST_CREATE);
+		cr_assert_not_null(create, "%s", w->log);
+		speaking_epoch[host] = create->epoch;
+	}
+	say_prepared(w, 3, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 3, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	cr_expect(drv_core_moves(w->core, "app"), "f1 has not started");
+	say_result(w, 3, 1, FW_HOST_STARTED);
+	cr_expect_not(drv_core_moves(w->core, "app"));
+	assert_has(w->log, "f1 runs again on worker c");
+	assert_has(w->log, "f2 runs again on worker b");
 }
 
 Test(driver_swap, one_on_probation_that_leaves_a_drained_worker_gets_the_old_library_back)

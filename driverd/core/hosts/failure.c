@@ -131,18 +131,18 @@ void drv_restarts_fini(struct drv_restarts *restarts)
 
 /*
  * Whether the host took over from another process, or got its old library back, and could not be
- * wired to a neighbour that is restarting itself: that is no failure of its own.
+ * wired to a neighbour that is between two processes itself: that is no failure of its own.
  */
 static bool was_wired_too_early(const struct drv_host *host)
 {
 	const bool is_counted = host->replacement.cause == DRV_CAUSE_FAILURE &&
 				host->on_failure->policy != FRAGI_ON_FAILURE_STOP;
-	bool is_restarting = false;
+	bool is_between = false;
 
 	for (uint32_t i = 0; i < host->edge_count; i++)
-		is_restarting =
-			is_restarting || drv_host_is_restarting(drv_host_neighbour(host, i));
-	return is_restarting && host->now.state == DRV_HOST_WIRING &&
+		is_between = is_between ||
+			     drv_host_neighbour(host, i)->replacement.phase >= DRV_PHASE_ENDING;
+	return is_between && host->now.state == DRV_HOST_WIRING &&
 	       host->app->end < DRV_END_FAILED && host->replacement.phase == DRV_PHASE_STARTING &&
 	       !is_counted;
 }

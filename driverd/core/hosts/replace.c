@@ -265,8 +265,9 @@ void drv_replace_failed(struct drv_host *host, int64_t wait_ns)
 
 void drv_replace_resume_start(struct drv_host *host)
 {
+	drv_suspicion_clear(host); /* it is killed, and its links with it */
 	host->replacement.is_anew = false;
-	if (host->replacement.cause == DRV_CAUSE_FAILURE)
+	if (host->replacement.phase == DRV_PHASE_NONE) /* its driver had moved it */
 		host->replacement.cause = DRV_CAUSE_DRAIN;
 	end_now(host, DRV_GOAL_KILLED, host->app->core->config.kill_ns);
 }
