@@ -90,26 +90,38 @@ struct drv_host {
 	bool noted_no_memory; /* it was logged why it shares none */
 };
 
-/* process.c */
+/* process.c: hosts and their processes */
+extern const struct fragi_machine drv_host_machine;
 /* The request that leads to a goal, for sentences: "PREPARE". */
 const char *drv_goal_request(enum drv_goal goal);
 /* How far a host has come that has reached the goal. */
 enum drv_host_state drv_goal_reached(enum drv_goal goal);
-
-/* host.c: what happened to a host */
-extern const struct fragi_machine drv_host_machine;
+struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 void drv_host_transition(struct drv_host *host, enum drv_host_state to);
 /* Now is another process from now on, of the worker that it is attached to. */
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
 /* Frees what it owns, but for its report. */
 void drv_process_fini(struct drv_process *process);
-void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
 /* Assigns the host to a worker. */
 void drv_host_attach(struct drv_host *host, struct drv_session *session);
-/* A process of the host was, or is just being, asked for on that worker. */
-void drv_host_asked(struct drv_host *host, const struct drv_session *session);
 /* Takes the host from its worker. */
 void drv_host_detach(struct drv_host *host);
+/* A process of the host was, or is just being, asked for on that worker. */
+void drv_host_asked(struct drv_host *host, const struct drv_session *session);
+/* Copies the texts about its worker into the host, from another worker. Returns 0 or -ENOMEM. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
+/* Gives the host the name that its fragments make. Returns 0 or -ENOMEM. */
+int drv_host_name(struct drv_host *host);
+/* Why its fragments run where they do, or nowhere. */
+void drv_host_set_place(struct drv_host *host, const struct drv_place *place);
+/* The other end of an edge of the host. */
+struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
+bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other);
+/* Whether a process answers PREPARE as the one before did. */
+bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+
+/* host.c: what happened to a host */
+void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
 /* The host's worker is gone or does not answer any more; the host was not detached yet. */
 void drv_host_lost(struct drv_host *host);
 /*
@@ -117,23 +129,10 @@ void drv_host_lost(struct drv_host *host);
  * one of them mattered.
  */
 bool drv_host_lose_some(struct drv_session *session, const char *why);
-struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
-
-/* Copies the texts about its worker into the host, from another worker. Returns 0 or -ENOMEM. */
-int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
-/* Whether a process answers PREPARE as the one before did. */
-bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
-/* Why its fragments run where they do, or nowhere. */
-void drv_host_set_place(struct drv_host *host, const struct drv_place *place);
-/* Gives the host the name that its fragments make. Returns 0 or -ENOMEM. */
-int drv_host_name(struct drv_host *host);
-/* Whether it is an answer of the fragments of the host. */
-bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared);
 /* The worker ends as it was told to: what a stop would start there is not started any more. */
 void drv_host_leave(const struct drv_session *session);
-/* The other end of an edge of the host. */
-struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
-bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other);
+/* Whether it is an answer of the fragments of the host. */
+bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared);
 
 /* Whether its next process may run on another worker when it has failed. */
 static inline bool drv_migrates(const struct drv_host *host)

@@ -95,11 +95,11 @@ void drv_next_session_lost(const struct drv_session *session)
 			continue;
 		next_failed(host, FRAGI_FAILURE_NONE,
 			    drv_text(core, "worker %s was lost", session->name));
-		drv_replace_let_go(host, false);
+		drv_next_let_go(host, false);
 	}
 }
 
-void drv_replace_let_go(struct drv_host *host, bool kill)
+void drv_next_let_go(struct drv_host *host, bool kill)
 {
 	struct drv_process *next = &host->next;
 

@@ -112,7 +112,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 {
 	struct drv_replacement *r = &host->replacement;
 
-	drv_replace_let_go(host, kill);
+	drv_next_let_go(host, kill);
 	if (r->cause == DRV_CAUSE_SWAP)
 		drv_swap_refused(host, r->failed_code, why);
 	else
@@ -142,7 +142,7 @@ static void judge_next(struct drv_host *host)
 	} else if (r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) {
 		drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
 			"%s, which is moved, lost its new process: %s", host->name, why);
-		drv_replace_let_go(host, false);
+		drv_next_let_go(host, false);
 		drv_swap_lost(host, why);
 	}
 	fragi_free(why);
@@ -184,7 +184,7 @@ static void prepare_anew(struct drv_host *host)
 		abandon(host, true, "its parameters were changed meanwhile");
 		return;
 	}
-	drv_replace_let_go(host, true);
+	drv_next_let_go(host, true);
 	set_phase(host, DRV_PHASE_NONE, 0);
 	host->app->workers_changed = true;
 }
@@ -342,7 +342,7 @@ static void succeed(struct drv_host *host)
 			r->at_ns = host->lease_over_ns;
 		if (host->next.session != NULL && (host->lease_over_ns > core->now_ns ||
 						   host->next.sources != app->settings.sources))
-			drv_replace_let_go(host, true);
+			drv_next_let_go(host, true);
 		if (host->next.session != NULL)
 			take_over(host);
 		else
@@ -549,7 +549,7 @@ void drv_replace_no_move(struct drv_host *host)
 
 	if (r->cause == DRV_CAUSE_FAILURE)
 		return;
-	drv_replace_let_go(host, true);
+	drv_next_let_go(host, true);
 	if (r->from != NULL)
 		drv_request_past_of(host, r->from);
 	r->from = NULL;
@@ -583,7 +583,7 @@ void drv_replace_give_up(struct drv_app *app)
 			else if (host->now.state != DRV_HOST_GONE)
 				host->now.goal = DRV_GOAL_KILLED;
 		}
-		drv_replace_let_go(host, true);
+		drv_next_let_go(host, true);
 		host->replacement.from = NULL;
 		set_phase(host, DRV_PHASE_NONE, 0);
 	}

@@ -109,10 +109,9 @@ void drv_replace_give_up(struct drv_app *app);
 bool drv_replace_is_in_vain(const struct drv_host *host);
 /* A stop waits no longer for the host, which does not come to its end. */
 void drv_replace_not_awaited(struct drv_host *host);
-/* Next is not needed, or not there any more. */
-void drv_replace_let_go(struct drv_host *host, bool kill);
 /* Next does not follow a process that was drained for it: it goes on otherwise. */
 void drv_replace_no_move(struct drv_host *host);
+void drv_replacement_fini(struct drv_replacement *replacement);
 
 /* next.c */
 /* Whether a message of that epoch, from that worker, is of the host's next process. */
@@ -123,7 +122,8 @@ void drv_next_message(struct drv_host *host, struct fw_message *message);
 void drv_next_prepared(struct drv_host *host, struct fw_message *message);
 /* A worker is gone, perhaps that of a next process. */
 void drv_next_session_lost(const struct drv_session *session);
-void drv_replacement_fini(struct drv_replacement *replacement);
+/* Next is not needed, or not there any more. */
+void drv_next_let_go(struct drv_host *host, bool kill);
 
 /* move.c: hosts leave drained workers */
 /* Begins with the first one that can leave. */
@@ -138,6 +138,7 @@ bool drv_move_may_yield(const struct drv_host *host);
 void drv_move_stays(struct drv_host *host, const char *why);
 /* A part of what the operators of now have saved, for next. */
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
+
 /* migrate.c: hosts whose next process may run on another worker */
 /*
  * Migrates a host whose worker is lost, and which is GONE and detached. Returns false if it cannot
