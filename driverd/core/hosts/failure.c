@@ -147,6 +147,19 @@ static bool was_wired_too_early(const struct drv_host *host)
 	       !is_counted;
 }
 
+/* Whether it is to go on on another worker: not because of the first failure of the host itself. */
+static void note_leaving(struct drv_host *host, const struct fw_failure *failure)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (!drv_migrates(host))
+		return;
+	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
+	r->is_leaving = r->is_leaving || drv_host_is_restarting(host) || r->is_refused;
+	if (r->is_leaving && host->now.session != NULL)
+		r->left = host->now.session->number;
+}
+
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_replacement *r = &host->replacement;
@@ -177,12 +190,56 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 		drv_app_fail_for_memory(app);
 		return;
 	}
-	drv_migrate_failed(host, failure);
+	note_leaving(host, failure);
 	drv_replace_failed(host, backoff_ns(host, before));
 	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
 		"%s; %s is started again on %sworker%s%s (%u of %u)", failure->sentence, host->name,
 		r->is_leaving ? "another " : "", r->is_leaving ? "" : " ",
 		r->is_leaving ? "" : host->worker, before + 1, host->on_failure->intensity);
+}
+
+/* Sets the reason that `explain` shows until the host is placed. */
+static void set_reason(struct drv_host *host, const char *reason)
+{
+	struct fragi_arena *arena = &host->replacement.places;
+	struct drv_place place = {.worker = -1};
+
+	fragi_arena_fini(arena);
+	place.reason = fragi_arena_strdup(arena, reason);
+	drv_host_set_place(host, &place);
+}
+
+bool drv_host_survives_loss(struct drv_host *host, bool was_killed, const char *sentence)
+{
+	struct drv_replacement *r = &host->replacement;
+	const struct fw_failure failure = {.code = FRAGI_FAILURE_WORKER_LOST, .sentence = sentence};
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = true;
+	if (!was_killed ||
+	    !drv_host_is_restarting(host)) /* else it was on its way to another epoch */
+		drv_host_failed(host, &failure);
+	host->failed = false;
+	if (host->app->end >= DRV_END_FAILED) /* it has failed too often */
+		return true;
+	set_reason(host, drv_text(host->app->core, "%s%s", sentence,
+				  host->lease_over_ns > host->app->core->now_ns
+					  ? "; it may still run there, until its lease is over"
+					  : ""));
+	return true;
+}
+
+bool drv_host_survives_leave(struct drv_host *host, const char *sentence)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = r->is_refused = true;
+	drv_host_failed(host, &(struct fw_failure){.code = FRAGI_FAILURE_WORKER_LOST,
+						   .sentence = sentence});
+	return true;
 }
 
 void drv_restart_count(struct drv_host *host)

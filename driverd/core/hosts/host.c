@@ -46,7 +46,7 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 			is_given_up = true;
 		drv_host_detach(host);
 		if (is_given_up ||
-		    drv_migrate_lost(host, was_killed, sentence_of(host, session, why)))
+		    drv_host_survives_loss(host, was_killed, sentence_of(host, session, why)))
 			continue;
 		first = first == NULL ? host : first;
 	}
@@ -245,7 +245,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 			drv_text(app->core, "worker %s left while it ran %s: it was told to end",
 				 host->worker, host->name);
 
-		if (drv_migrate_left(host, sentence))
+		if (drv_host_survives_leave(host, sentence))
 			return;
 		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, host, "%s", sentence);
 		host->failed = true;

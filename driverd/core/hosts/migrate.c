@@ -11,65 +11,9 @@
  * A host with policy migrate is one that is started again (replace.c) on a worker that is chosen
  * anew. It stays where it was while that works, because what its operators have saved is there. It
  * leaves when its worker is lost, drained, or refuses it, and when it has failed before it ran
- * again. Then it is GONE without a worker, until its backoff is over, nobody can run its earlier
- * epoch any more (lease.c), and some worker fits.
+ * again, which failure.c records. Then it is GONE without a worker, until its backoff is over,
+ * nobody can run its earlier epoch any more (lease.c), and some worker fits.
  */
-
-/* Sets the reason that `explain` shows until the host is placed. */
-static void set_reason(struct drv_host *host, const char *reason)
-{
-	struct fragi_arena *arena = &host->replacement.places;
-	struct drv_place place = {.worker = -1};
-
-	fragi_arena_fini(arena);
-	place.reason = fragi_arena_strdup(arena, reason);
-	drv_host_set_place(host, &place);
-}
-
-bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence)
-{
-	struct drv_replacement *r = &host->replacement;
-	const struct fw_failure failure = {.code = FRAGI_FAILURE_WORKER_LOST, .sentence = sentence};
-
-	if (!drv_migrates(host) || !drv_restart_is_due(host))
-		return false;
-	r->is_leaving = true;
-	if (!was_killed ||
-	    !drv_host_is_restarting(host)) /* else it was on its way to another epoch */
-		drv_host_failed(host, &failure);
-	host->failed = false;
-	if (host->app->end >= DRV_END_FAILED) /* it has failed too often */
-		return true;
-	set_reason(host, drv_text(host->app->core, "%s%s", sentence,
-				  host->lease_over_ns > host->app->core->now_ns
-					  ? "; it may still run there, until its lease is over"
-					  : ""));
-	return true;
-}
-
-bool drv_migrate_left(struct drv_host *host, const char *sentence)
-{
-	struct drv_replacement *r = &host->replacement;
-
-	if (!drv_migrates(host) || !drv_restart_is_due(host))
-		return false;
-	r->is_leaving = r->is_refused = true;
-	drv_host_failed(host, &(struct fw_failure){.code = FRAGI_FAILURE_WORKER_LOST,
-						   .sentence = sentence});
-	return true;
-}
-
-void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure)
-{
-	struct drv_replacement *r = &host->replacement;
-
-	if (!drv_migrates(host))
-		return;
-	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
-	r->is_leaving = r->is_leaving || drv_host_is_restarting(host) || r->is_refused;
-	if (r->is_leaving && host->now.session != NULL)
-		r->left = host->now.session->number;
-}
 
 bool drv_migrate_leaves(struct drv_host *host)
 {

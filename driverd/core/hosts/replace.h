@@ -77,6 +77,13 @@ struct drv_restarts {
  * else the application has failed.
  */
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
+/*
+ * The worker of a host is lost; the host is GONE and detached. Returns whether it goes on on
+ * another worker; if not, that is the failure of the application.
+ */
+bool drv_host_survives_loss(struct drv_host *host, bool was_killed, const char *sentence);
+/* The worker, which was told to end, has ended the host. Returns the same. */
+bool drv_host_survives_leave(struct drv_host *host, const char *sentence);
 /* Whether its policy, and the state of its application, have it started again when it fails. */
 bool drv_restart_is_due(const struct drv_host *host);
 /* Whether a client may have it started again now: it runs, and its intensity has room. */
@@ -140,15 +147,6 @@ void drv_move_stays(struct drv_host *host, const char *why);
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 
 /* migrate.c: hosts whose next process may run on another worker */
-/*
- * Migrates a host whose worker is lost, and which is GONE and detached. Returns false if it cannot
- * go on elsewhere, which is the failure of the application.
- */
-bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence);
-/* Migrates a host that its worker, which was told to end, has ended. Returns false as above. */
-bool drv_migrate_left(struct drv_host *host, const char *sentence);
-/* Migrates a host that has failed. */
-void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure);
 /* Whether next of a host that is GONE waits for another worker from now on, and has none. */
 bool drv_migrate_leaves(struct drv_host *host);
 /* Whether a host that is PLACED must go on to another worker before it is started on this one. */
