@@ -68,7 +68,7 @@ static void app_destroy(struct drv_app *app)
 	drv_swap_fini(app);
 	drv_parameter_fini(app);
 	drv_suspicion_fini(app);
-	drv_wiring_end(app);
+	drv_flows_resolving_end(app);
 	drv_app_free(app);
 }
 

@@ -130,7 +130,7 @@ static enum drv_work compare_tables(struct drv_app *app)
 			drv_set(core, &app->timers.phase, grace_ns);
 		return DRV_WAITS;
 	}
-	r = drv_wiring_resolve(app);
+	r = drv_flows_resolve(app);
 	if (r == -ENOMEM)
 		drv_app_fail_for_memory(app);
 	else if (r < 0 && r != -EAGAIN)

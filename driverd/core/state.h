@@ -8,7 +8,7 @@
 #include <base/strmap.h>
 #include <driverd/core/applications/app.h>
 #include <driverd/core/applications/host.h>
-#include <driverd/core/applications/wiring.h>
+#include <driverd/core/applications/flows.h>
 #include <driverd/core/base/actions.h>
 #include <driverd/core/base/timer.h>
 #include <driverd/core/clients/client.h>

@@ -117,6 +117,8 @@ void drv_host_set_place(struct drv_host *host, const struct drv_place *place);
 /* The other end of an edge of the host. */
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
 bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other);
+/* Returns the answer to PREPARE that tells where the present process of a host is reached. */
+const struct fw_host_prepared *drv_host_answer(const struct drv_host *host);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
 

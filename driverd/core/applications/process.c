@@ -243,6 +243,11 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 	return number >= 1 && number <= count ? &app->hosts[number - 1] : NULL;
 }
 
+const struct fw_host_prepared *drv_host_answer(const struct drv_host *host)
+{
+	return host->now.prepared != NULL ? &host->now.prepared->prepared : &host->tables->prepared;
+}
+
 /* The flows were resolved over the tables of the first epoch. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b)
 {

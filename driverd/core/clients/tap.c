@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/clients/tap.h>
-#include <driverd/core/applications/wiring.h>
+#include <driverd/core/applications/flows.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -202,7 +202,7 @@ static void take(struct drv_app *app, uint32_t hosts)
 		drv_persist_adopted(app);
 	if (r < 0)
 		drv_app_fail_for_memory(app);
-	else if (drv_transports_choose(app) < 0)
+	else if (drv_flows_choose_transports(app) < 0)
 		drv_app_fail_by_diag(app);
 	for (uint32_t i = 0; i < hosts; i++)
 		if (app->hosts[i].next.report != NULL && take_next(&app->hosts[i]) < 0)

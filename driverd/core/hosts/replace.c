@@ -318,7 +318,7 @@ static void take_over(struct drv_host *host)
 	if (r->cause != DRV_CAUSE_SWAP)
 		take_place(host);
 	drv_request_past(host);
-	drv_wiring_draw_tokens(host);
+	drv_flows_draw_tokens(host);
 }
 
 /* Now has ended: next, as it was prepared, or made anew, is now. */
@@ -444,7 +444,7 @@ static void work_starting(struct drv_host *host)
 			return;
 		if (drv_migrate_goes_on(host))
 			return;
-		drv_wiring_draw_tokens(host);
+		drv_flows_draw_tokens(host);
 		ask(host, DRV_GOAL_PREPARED, limit_ns(host, core->config.prepare_ns));
 		if (host->now.is_moved) /* its new worker keeps what was counted elsewhere */
 			drv_request_past(host);

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/policy.h>
+
 /*
  * The requests that bring a host to its goal: PREPARE (it is created), WIRE and START, which it
  * answers, STOP and KILL, which it answers by ending.
@@ -113,10 +115,96 @@ static int send_create(struct drv_host *host)
 	return send_create_to(host, host->now.session, host->now.epoch, false);
 }
 
+static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
+		     struct fw_edge *out)
+{
+	const struct drv_app *app = host->app;
+	const struct fragi_flow_info *flow = &app->flows.items[index];
+	char *name = fragi_arena_alloc(&app->core->actions->arena, 3 * FRAG_NAME_MAX + 3);
+
+	if (name == NULL)
+		return -ENOMEM;
+	if (sends)
+		fragi_flow_to(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
+	else
+		fragi_flow_from(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
+	*out = (struct fw_edge){
+		.flow = index,
+		.sends = sends,
+		.fragment = app->fragments[sends ? flow->from_fragment : flow->to_fragment].in_host,
+		.op = sends ? flow->from_op : flow->to_op,
+		.port = sends ? flow->from_port : flow->to_port,
+		.peer = app->fragments[sends ? flow->to_fragment : flow->from_fragment]
+				.host->number,
+		.window_messages = flow->capacity,
+		.window_bytes = FRAGI_WINDOW_BYTES,
+		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+		.policy = (uint32_t)flow->policy,
+		.order = flow->order,
+		.other_end = name,
+		.transport = flow->transport,
+		.encrypt = drv_flow_is_encrypted(app, flow),
+	};
+	memcpy(out->token, token, FW_TOKEN_BYTES);
+	return 0;
+}
+
+/* Whether end i sends: of a host's two ends of a flow to itself the sending one comes first. */
+static bool sends_at(const struct drv_host *host, uint32_t i)
+{
+	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[i]];
+
+	return host->app->fragments[flow->from_fragment].host == host &&
+	       (i == 0 || host->edges[i - 1] != host->edges[i]);
+}
+
+/* Fills in WIRE with all peers of the host, or with one (only; NULL: all). Returns 0 or -ENOMEM. */
+static int fill_wire(struct drv_host *host, const struct drv_host *only, struct fw_host_wire *wire)
+{
+	struct drv_app *app = host->app;
+	struct fragi_arena *arena = &app->core->actions->arena;
+	bool *is_peer = fragi_arena_alloc(arena, app->host_count + 1);
+
+	assert(host->edge_count <= FW_ROWS_MAX && "checked when they were counted");
+	wire->edges = fragi_arena_alloc(arena, host->edge_count * sizeof(*wire->edges));
+	wire->peers = fragi_arena_alloc(
+		arena, (app->host_count < host->edge_count ? app->host_count : host->edge_count) *
+			       sizeof(*wire->peers));
+	app->core->items -= host->edge_count;
+	wire->announced = drv_host_answer(app->fragments[0].host)->announced;
+	wire->announced_count = drv_host_answer(app->fragments[0].host)->announced_count;
+	if (is_peer == NULL || wire->edges == NULL || wire->peers == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const uint8_t *token = drv_flow_token(app, host->edges[i]);
+		struct fw_edge *edge = &wire->edges[wire->edge_count];
+		const struct drv_host *peer;
+
+		if (token == NULL ||
+		    fill_edge(host, host->edges[i], sends_at(host, i), token, edge) < 0)
+			return -ENOMEM;
+		if (only != NULL && edge->peer != only->number)
+			continue;
+		wire->edge_count++;
+		if (edge->peer == 0 || is_peer[edge->peer])
+			continue;
+		is_peer[edge->peer] = true;
+		peer = &app->hosts[edge->peer - 1];
+		wire->peers[wire->peer_count++] = (struct fw_peer){
+			.host = peer->number,
+			.epoch = peer->now.epoch,
+			.addresses = drv_host_answer(peer)->addresses,
+			.address_count = drv_host_answer(peer)->address_count,
+			.name = drv_text(app->core, "%s on worker %s", peer->name, peer->worker),
+		};
+	}
+	return 0;
+}
+
 static int send_wire(struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_WIRE};
-	int r = drv_wiring_fill(host, NULL, &message.wire);
+	int r = fill_wire(host, NULL, &message.wire);
 
 	return r < 0 ? r : send_to(host, &message);
 }
@@ -242,7 +330,7 @@ void drv_request_past_of(const struct drv_host *host, struct drv_session *from)
 void drv_request_rewire(struct drv_host *host, const struct drv_host *peer)
 {
 	struct fw_message message = {.kind = FW_HOST_WIRE};
-	int r = drv_wiring_fill(host, peer, &message.wire);
+	int r = fill_wire(host, peer, &message.wire);
 
 	if (r == 0)
 		r = send_to(host, &message);

@@ -362,7 +362,7 @@ int drv_start_place(struct drv_app *app)
 	}
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);
-	return r == 0 ? drv_transports_choose(app) : r;
+	return r == 0 ? drv_flows_choose_transports(app) : r;
 }
 
 /* Gives the workers back what the hosts take, or takes it again. */

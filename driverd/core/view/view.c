@@ -316,7 +316,7 @@ int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *a
 	out->to = fragi_arena_strdup(arena, receiver);
 	if (out->from == NULL || out->to == NULL)
 		return -ENOMEM;
-	return flow->between_hosts ? put_edge(drv_wiring_address(from, flow), arena, out) : 0;
+	return flow->between_hosts ? put_edge(drv_flow_address(from, flow), arena, out) : 0;
 }
 
 /* "f1.tx.out", without what the graph leaves out. */
@@ -347,8 +347,8 @@ void drv_view_route(const struct drv_app *app, const struct fragi_spec_flow *flo
 				     .reason = "its fragments have no workers yet"};
 	if (sender == NULL || receiver == NULL)
 		return;
-	from_info = drv_transports_info(sender);
-	to_info = drv_transports_info(receiver);
+	from_info = drv_flow_end_info(sender);
+	to_info = drv_flow_end_info(receiver);
 	choice = fragi_transport_choose(flow->edge, &from_info, &to_info);
 	out->edge = choice.transport != NULL ? choice.transport : "inproc";
 	out->reason =

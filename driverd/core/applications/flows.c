@@ -7,8 +7,169 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/policy.h>
+#include <base/transports.h>
 #include <base/units.h>
+#include <graph/transport.h>
+#include <text/node.h>
+
+/*
+ * The flows between the fragments of an application. How they travel, and whether their variables
+ * can be shared, is decided as soon as it is known where the fragments run; their hosts open these
+ * transports while they prepare. When all hosts have answered with their tables, the flows between
+ * ports and the edges of each host are made of these.
+ */
+
+static struct drv_host *host_named(const struct drv_app *app, const char *name)
+{
+	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, name);
+
+	return app->fragments[fragment - app->spec->fragments].host;
+}
+
+struct fragi_fragment_info drv_flow_end_info(const struct drv_host *host)
+{
+	return (struct fragi_fragment_info){.host = host->number, .memory = host->first_memory};
+}
+
+/* The names lie in the table of transports, or in the spec. */
+static void open_in(struct drv_host *host, const struct drv_host *peer,
+		    const struct fragi_choice *choice)
+{
+	const char *transport = choice->transport;
+
+	for (uint32_t i = 0; i < host->transport_count; i++)
+		if (strcmp(host->transports[i], transport) == 0)
+			return;
+	host->transports[host->transport_count++] = transport;
+	drv_log(host->app->core, FRAGI_LOG_DEBUG, host->app->spec->application,
+		"%s opens the transport %s for flows with %s: %s", host->name, transport,
+		peer->name, choice->reason);
+}
+
+/* Why the hosts of a worker share no memory, as it says itself. */
+static const char *reason_of(const struct drv_host *host)
+{
+	return host->no_memory[0] != '\0' ? host->no_memory : "its log says why";
+}
+
+/*
+ * Logs why the host shares no memory: if the graph leaves the transport to the driver, flows go
+ * another way, and people would not see why.
+ */
+static void note_no_memory(struct drv_host *host)
+{
+	if (host->no_memory[0] == '\0' || host->noted_no_memory)
+		return;
+	host->noted_no_memory = true;
+	drv_log(host->app->core, FRAGI_LOG_INFO, host->app->spec->application,
+		"%s on worker %s shares no memory with other hosts: %s", host->name, host->worker,
+		host->no_memory);
+}
+
+/* Part of a sentence: why two hosts do not share memory, and what to do; instead: one of two. */
+static const char *explain(struct drv_core *core, enum fragi_apart apart,
+			   const struct drv_host *from, const struct drv_host *to,
+			   const char *instead)
+{
+	const struct drv_host *unknown = from->memory[0] == '\0' ? from : to;
+
+	switch (apart) {
+	case FRAGI_APART_MACHINE:
+		return drv_text(
+			core,
+			"worker %s and worker %s are on two machines; %s, or give both fragments to workers of one machine",
+			from->worker, to->worker, instead);
+	case FRAGI_APART_NETWORK:
+		return drv_text(
+			core,
+			"worker %s and worker %s are in two network namespaces, as two containers are; %s, or start both workers in one",
+			from->worker, to->worker, instead);
+	case FRAGI_APART_USER:
+		return drv_text(
+			core,
+			"worker %s and worker %s run their hosts as two users; %s, or start both with one --host-user",
+			from->worker, to->worker, instead);
+	default:
+		return drv_text(core, "worker %s shares none: %s; %s, or remove that reason",
+				unknown->worker, reason_of(unknown), instead);
+	}
+}
+
+static void refuse_transport(struct drv_app *app, const struct fragi_spec_flow *flow,
+			     const struct fragi_spec_end *to, enum fragi_apart apart)
+{
+	const struct fragi_spec_end *from = &flow->from;
+	const size_t first = app->diag.count;
+
+	(void)fragi_node_error(
+		&app->diag, to->place != NULL ? to->place : flow->place, NULL,
+		"flow %s.%s%s%s -> %s.%s%s%s: edge %s needs hosts that share memory, but %s",
+		from->fragment, from->op, from->port != NULL ? "." : "",
+		from->port != NULL ? from->port : "", to->fragment, to->op,
+		to->port != NULL ? "." : "", to->port != NULL ? to->port : "", flow->edge,
+		explain(app->core, apart, host_named(app, from->fragment),
+			host_named(app, to->fragment), "leave edge out"));
+	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
+}
+
+static void choose_transport(struct drv_app *app, const struct fragi_spec_flow *flow,
+			     const struct fragi_spec_end *to_end)
+{
+	struct drv_host *from = host_named(app, flow->from.fragment),
+			*to = host_named(app, to_end->fragment);
+	const struct fragi_fragment_info sender = drv_flow_end_info(from),
+					 receiver = drv_flow_end_info(to);
+	const struct fragi_choice choice = fragi_transport_choose(flow->edge, &sender, &receiver);
+
+	if (choice.transport == NULL)
+		return;
+	if (choice.apart != FRAGI_APART_NOT) {
+		refuse_transport(app, flow, to_end, choice.apart);
+		return;
+	}
+	if (flow->edge == NULL || !fragi_transport_exists(flow->edge)) {
+		note_no_memory(from);
+		note_no_memory(to);
+	}
+	open_in(from, to, &choice);
+	open_in(to, from, &choice);
+}
+
+/* Hosts of a shared variable cannot do without. */
+static void check_reader(struct drv_app *app, const struct fragi_spec_variable *variable,
+			 const struct fragi_spec_party *reader)
+{
+	const struct drv_host *from = host_named(app, variable->writer.fragment);
+	const struct drv_host *to = host_named(app, reader->fragment);
+	const size_t first = app->diag.count;
+	enum fragi_apart apart;
+
+	if (from == to)
+		return;
+	apart = fragi_identity_apart(from->first_memory, to->first_memory);
+	if (apart == FRAGI_APART_NOT)
+		return;
+	(void)fragi_node_error(&app->diag, reader->place, NULL,
+			       "variable %s of fragment %s cannot be read by fragment %s: %s",
+			       variable->name, variable->writer.fragment, reader->fragment,
+			       explain(app->core, apart, from, to, "send it over a flow"));
+	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
+}
+
+int drv_flows_choose_transports(struct drv_app *app)
+{
+	const struct fragi_spec *spec = app->spec;
+
+	for (size_t i = 0; i < spec->flow_count; i++)
+		for (size_t k = 0; k < spec->flows[i].to_count; k++)
+			choose_transport(app, &spec->flows[i], &spec->flows[i].to[k]);
+	for (size_t i = 0; i < spec->variable_count; i++)
+		for (size_t k = 0; k < spec->variables[i].reader_count; k++)
+			if (spec->variables[i].path == NULL)
+				check_reader(app, &spec->variables[i],
+					     &spec->variables[i].readers[k]);
+	return app->diag.count != 0 ? -EINVAL : 0;
+}
 
 /* How far the resolving of an application's flows has come. */
 struct drv_wiring {
@@ -75,7 +236,7 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 	struct fragi_fragment_info *info = &app->flows.infos[host->fragments[index]];
 
 	if (info->name == NULL) {
-		*info = drv_transports_info(host);
+		*info = drv_flow_end_info(host);
 		info->name = fragment->name;
 		info->ops = take(app, table->op_count, sizeof(*info->ops));
 		info->op_count = table->op_count;
@@ -104,7 +265,7 @@ static void fill_gaps(struct drv_app *app)
 
 		if (info->name != NULL)
 			continue;
-		*info = drv_transports_info(app->fragments[f].host);
+		*info = drv_flow_end_info(app->fragments[f].host);
 		info->name = app->spec->fragments[f].name;
 		info->has_gaps = true;
 	}
@@ -289,16 +450,10 @@ static bool is_loopback(const char *host)
 	return fragi_address_is_loopback(&address);
 }
 
-/* Returns the answer to PREPARE that tells where the present process of a host is reached. */
-static const struct fw_host_prepared *answer_of(const struct drv_host *host)
+const struct fw_address *drv_flow_address(const struct drv_host *host,
+					  const struct fragi_flow_info *flow)
 {
-	return host->now.prepared != NULL ? &host->now.prepared->prepared : &host->tables->prepared;
-}
-
-const struct fw_address *drv_wiring_address(const struct drv_host *host,
-					    const struct fragi_flow_info *flow)
-{
-	const struct fw_host_prepared *prepared = answer_of(host);
+	const struct fw_host_prepared *prepared = drv_host_answer(host);
 
 	for (uint32_t i = 0; i < prepared->address_count; i++)
 		if (strcmp(prepared->addresses[i].transport, flow->transport) == 0)
@@ -314,7 +469,7 @@ static void check_pair(struct drv_app *app, const struct fragi_flow_info *flow,
 
 	if (host->is_out_of_reach)
 		return;
-	if (drv_wiring_address(host, flow) == NULL) {
+	if (drv_flow_address(host, flow) == NULL) {
 		fragi_diag_add(
 			&app->diag, -ENOENT, NULL, 0, 0,
 			"%s on worker %s has not opened the transport %s, over which %s on worker %s is to reach it; see what worker %s logged",
@@ -362,7 +517,7 @@ static int (*const stages[])(struct drv_app *app) = {
 	gather_tables, gather_inner_flows, resolve_between, count_edges, gather_edges, check_reach,
 };
 
-int drv_wiring_resolve(struct drv_app *app)
+int drv_flows_resolve(struct drv_app *app)
 {
 	struct drv_wiring *wiring = app->flows.wiring;
 	int r = 0;
@@ -379,11 +534,11 @@ int drv_wiring_resolve(struct drv_app *app)
 		wiring->host = wiring->fragment = wiring->row = 0;
 		wiring->flow = 0;
 	}
-	drv_wiring_end(app);
+	drv_flows_resolving_end(app);
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
 
-void drv_wiring_end(struct drv_app *app)
+void drv_flows_resolving_end(struct drv_app *app)
 {
 	struct drv_wiring *wiring = app->flows.wiring;
 
@@ -399,41 +554,7 @@ bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_in
 	return flow->between_hosts && (flow->encrypt || app->core->config.encrypts_data);
 }
 
-static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
-		     struct fw_edge *out)
-{
-	const struct drv_app *app = host->app;
-	const struct fragi_flow_info *flow = &app->flows.items[index];
-	char *name = fragi_arena_alloc(&app->core->actions->arena, 3 * FRAG_NAME_MAX + 3);
-
-	if (name == NULL)
-		return -ENOMEM;
-	if (sends)
-		fragi_flow_to(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
-	else
-		fragi_flow_from(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
-	*out = (struct fw_edge){
-		.flow = index,
-		.sends = sends,
-		.fragment = app->fragments[sends ? flow->from_fragment : flow->to_fragment].in_host,
-		.op = sends ? flow->from_op : flow->to_op,
-		.port = sends ? flow->from_port : flow->to_port,
-		.peer = host_of(app, sends ? flow->to_fragment : flow->from_fragment)->number,
-		.window_messages = flow->capacity,
-		.window_bytes = FRAGI_WINDOW_BYTES,
-		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
-		.policy = (uint32_t)flow->policy,
-		.order = flow->order,
-		.other_end = name,
-		.transport = flow->transport,
-		.encrypt = drv_flow_is_encrypted(app, flow),
-	};
-	memcpy(out->token, token, FW_TOKEN_BYTES);
-	return 0;
-}
-
-/* Both ends of an edge get the same token; all are drawn when the first edge is wired. */
-static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
+const uint8_t *drv_flow_token(struct drv_app *app, uint32_t flow)
 {
 	if (app->flows.tokens == NULL) {
 		app->flows.tokens = take(app, app->flows.count, FW_TOKEN_BYTES);
@@ -445,7 +566,7 @@ static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 	return app->flows.tokens + (size_t)flow * FW_TOKEN_BYTES;
 }
 
-void drv_wiring_draw_tokens(struct drv_host *host)
+void drv_flows_draw_tokens(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
 
@@ -454,55 +575,4 @@ void drv_wiring_draw_tokens(struct drv_host *host)
 					 app->flows.tokens +
 						 (size_t)host->edges[i] * FW_TOKEN_BYTES,
 					 FW_TOKEN_BYTES);
-}
-
-/* Whether end i sends: of a host's two ends of a flow to itself the sending one comes first. */
-static bool sends_at(const struct drv_host *host, uint32_t i)
-{
-	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[i]];
-
-	return host_of(host->app, flow->from_fragment) == host &&
-	       (i == 0 || host->edges[i - 1] != host->edges[i]);
-}
-
-int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct fw_host_wire *wire)
-{
-	struct drv_app *app = host->app;
-	struct fragi_arena *arena = &app->core->actions->arena;
-	bool *is_peer = fragi_arena_alloc(arena, app->host_count + 1);
-
-	assert(host->edge_count <= FW_ROWS_MAX && "checked when they were counted");
-	wire->edges = fragi_arena_alloc(arena, host->edge_count * sizeof(*wire->edges));
-	wire->peers = fragi_arena_alloc(
-		arena, (app->host_count < host->edge_count ? app->host_count : host->edge_count) *
-			       sizeof(*wire->peers));
-	app->core->items -= host->edge_count;
-	wire->announced = answer_of(host_of(app, 0))->announced;
-	wire->announced_count = answer_of(host_of(app, 0))->announced_count;
-	if (is_peer == NULL || wire->edges == NULL || wire->peers == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < host->edge_count; i++) {
-		const uint8_t *token = token_of(app, host->edges[i]);
-		struct fw_edge *edge = &wire->edges[wire->edge_count];
-		const struct drv_host *peer;
-
-		if (token == NULL ||
-		    fill_edge(host, host->edges[i], sends_at(host, i), token, edge) < 0)
-			return -ENOMEM;
-		if (only != NULL && edge->peer != only->number)
-			continue;
-		wire->edge_count++;
-		if (edge->peer == 0 || is_peer[edge->peer])
-			continue;
-		is_peer[edge->peer] = true;
-		peer = &app->hosts[edge->peer - 1];
-		wire->peers[wire->peer_count++] = (struct fw_peer){
-			.host = peer->number,
-			.epoch = peer->now.epoch,
-			.addresses = answer_of(peer)->addresses,
-			.address_count = answer_of(peer)->address_count,
-			.name = drv_text(app->core, "%s on worker %s", peer->name, peer->worker),
-		};
-	}
-	return 0;
 }
