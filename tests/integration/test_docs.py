@@ -114,6 +114,26 @@ class Docs(unittest.TestCase):
             else:
                 self.assertFalse(function.startswith("drv_"), function + " is nowhere")
 
+    def test_the_walks_are_short(self):
+        """A walk names at most 12 files of the driver's core, for each policy of a host."""
+        page = self.text(os.path.join(cluster.TOP, "docs", "ARCHITECTURE.md"))
+        walks = dict(re.findall(r"(?ms)^### Walk: ([^\n]+)\n(.*?)(?=^#|^\*\*)", page))
+        self.assertEqual(set(walks), {"a start", "the death of a host", "a swap"})
+        counts = {}
+        for walk, text in walks.items():
+            parts = re.split(r"(?m)^   - (?=\*)|^(?=\d\. )", text)
+            of = [set(re.findall(r"\*(\w+)\*", part.split(":")[0])) if part.startswith("*")
+                  else set() for part in parts]
+            for policy in sorted(set().union(*of)) or [""]:
+                own = " ".join(part for part, policies in zip(parts, of)
+                               if not policies or policy in policies)
+                paths = re.findall(r"(?<![\w/])(?:\w+/)?\w+\.c\b", own)
+                files = {os.path.basename(path) for path in paths}
+                counts[walk, policy] = len(files)
+                self.assertLessEqual(len(files), 12, "%s %s: %s" % (walk, policy, sorted(files)))
+        self.assertEqual({policy for walk, policy in counts if policy}, {"stop", "restart", "migrate"})
+        self.assertGreater(min(counts.values()), 6, counts)
+
     @staticmethod
     def text(path):
         with open(path, encoding="utf-8") as f:
