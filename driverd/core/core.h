@@ -291,8 +291,8 @@ int64_t drv_core_load(const struct drv_core *core);
 /* Whether the worker that the driver calls so is given no more fragments. */
 bool drv_core_is_drained(const struct drv_core *core, const char *worker);
 /*
- * For the simulator: the next answer after *number that was held for the state folder and is not
- * said yet, as a frame of the core; NULL: there is none. number: receives its number.
+ * Returns, for the simulator, the next answer after *number that was held for the state folder and
+ * is not sent yet, as a frame of the core; NULL: there is none. number: receives its number.
  */
 const uint8_t *drv_core_unsaid(const struct drv_core *core, uint64_t *number,
 			       uint64_t *out_connection, size_t *out_bytes);

@@ -42,7 +42,7 @@ static void drop_former(struct drv_core *core, const struct fw_hello *hello)
 }
 
 /*
- * Which N of "name#N" a worker has that is called so: 1 for the name itself, 0 for any other. Names
+ * Returns the N of "name#N" that a worker is called: 1 for the name itself, 0 for any other. Names
  * beyond `most` do not matter.
  */
 static size_t number_of(const char *taken, const char *name, size_t most)
@@ -89,7 +89,7 @@ static const char *choose_name(struct drv_session *session, const char *wished, 
 			   : fragi_arena_printf(arena, "%s#%zu", name, number);
 }
 
-/* Whom events name: what the peer has proven, or where it is. */
+/* Returns what events name the peer by: what it has proven, or where it is. */
 static const char *who_of(struct drv_session *session, const struct drv_event *event)
 {
 	const struct fw_identity *identity = event->identity;
@@ -293,7 +293,7 @@ static uint32_t roles_of(const struct drv_event *event)
 	return event->user_roles != 0 ? event->user_roles : FW_USER_ROLES;
 }
 
-/* Of which a peer needs one to join so. A reporter has the key of its worker. */
+/* Returns the roles of which a peer needs one to join so. A reporter has the key of its worker. */
 static uint32_t roles_for(enum fw_role role)
 {
 	return role == FW_ROLE_CLIENT ? FW_ROLE_BIT(FW_ROLE_CLIENT) | FW_ROLE_BIT(FW_ROLE_OBSERVER)

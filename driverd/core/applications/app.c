@@ -263,7 +263,7 @@ void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *
 	record_failure(host->app, &own, host);
 }
 
-/* Which host's answer to PREPARE holds that error; NULL: none. */
+/* Returns the host whose answer to PREPARE holds that error; NULL: none. */
 static const struct drv_host *host_reporting(const struct drv_app *app, const struct frag_err *err)
 {
 	for (uint32_t h = 0; h < app->host_count; h++) {

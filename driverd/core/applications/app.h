@@ -104,7 +104,7 @@ struct drv_placing {
 	int64_t again_ns;    /* when the next attempt may be made */
 };
 
-/* Of its hosts, one after the other, because of drains (hosts/move.c). */
+/* The moves of its hosts, one after the other, because of drains (hosts/move.c). */
 struct drv_moves {
 	bool is_back;     /* some go back to a worker that was drained */
 	uint32_t looked;  /* hosts before this one are moved, or stay */
@@ -137,7 +137,7 @@ enum drv_end {
 enum drv_keeping {
 	DRV_KEPT_NOT,
 	DRV_KEPT_WRITTEN,  /* it is on the disk, or nothing is kept */
-	DRV_KEPT_ACCEPTED, /* who asked for it was told so, and its end will be remembered */
+	DRV_KEPT_ACCEPTED, /* its client has the answer, and its end will be remembered */
 	DRV_KEPT_CUT,      /* that it ended with the driver before */
 };
 struct drv_kept {
@@ -228,16 +228,16 @@ struct drv_app *drv_app_create_again(struct drv_core *core, const struct drv_end
 void drv_app_begin(struct drv_app *app);
 /*
  * Something has happened to it, so it decides at the end of the step. Most applications sleep in
- * most steps: who changes what decide.c looks at wakes them.
+ * most steps: code that changes what decide.c looks at wakes them.
  */
 void drv_app_wake(struct drv_app *app);
 /* Workers have come, gone or changed: all applications look at them. */
 void drv_app_wake_all(struct drv_core *core);
-/* The one of that number that is not forgotten; NULL: none. */
+/* Returns the application of that number, if it is not forgotten; NULL: none. */
 struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
-/* Which fragments there are, or is meant, where that name is none; in the arena of the step. */
+/* Advises where a name is no fragment: which there are, or is meant; in the arena of the step. */
 const char *drv_app_advise(const struct drv_app *app, const char *name);
-/* The one of that name that has not ended; NULL: none. */
+/* Returns the application of that name that has not ended; NULL: none. */
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 /* Frees the application's memory, but for its hosts and what belongs to them. */
 void drv_app_free(struct drv_app *app);

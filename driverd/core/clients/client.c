@@ -227,7 +227,7 @@ static const struct request {
 	{FW_EXAMINE, DRV_RIGHT_COMMAND, drv_examine}, /* it starts a process there */
 };
 
-/* Of which a client needs one. */
+/* The roles of which a client needs one for that right. */
 static const uint32_t roles_of_right[] = {
 	[DRV_RIGHT_READ] = FW_ROLE_BIT(FW_ROLE_OBSERVER) | FW_ROLE_BIT(FW_ROLE_CLIENT),
 	[DRV_RIGHT_PAYLOAD] = FW_ROLE_BIT(FW_ROLE_PAYLOAD) | FW_ROLE_BIT(FW_ROLE_CLIENT),
@@ -313,8 +313,8 @@ static bool needs_folder(const struct drv_core *core, const struct fw_message *m
 }
 
 /*
- * For the graph of the next run in the log and in its place, and for what the end of this one
- * leaves. A restart, and perhaps a changed graph, hold it until the next run is written.
+ * Reserves room for the graph of the next run, in the log and in its place, and for what the end of
+ * this one leaves. A restart, and perhaps a changed graph, hold it until the next run is written.
  */
 static void reserve_room(struct drv_session *client, const struct fw_message *message)
 {

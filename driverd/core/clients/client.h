@@ -43,13 +43,13 @@ void drv_explain(struct drv_session *client, const struct fw_message *message);
 void drv_examine(struct drv_session *client, const struct fw_message *message);
 /* EXAMINED of a worker, for those that have asked. */
 void drv_examine_take(struct drv_session *worker, const struct fw_message *message);
-/* A worker goes: who has asked hears so. */
+/* A worker goes: the client that has asked it gets a failure. */
 void drv_examine_lost(const struct drv_session *worker);
 
 /* command.c */
 void drv_command_start(struct drv_session *client, const struct fw_message *message);
 void drv_command_stop(struct drv_session *client, const struct fw_message *message);
-/* The application is kept: who asked for it hears so. */
+/* The application is kept: the client that asked for it gets its answer. */
 void drv_command_accepted(struct drv_app *app);
 /* Answers the start of an application that ended before it was kept: it is refused. */
 void drv_command_refused(struct drv_app *app);

@@ -7,7 +7,7 @@
 
 #include <base/alloc.h>
 
-/* Which applications have logs, and what clients are shown of them. */
+/* The logs of applications: which have one, and what clients are shown of it. */
 
 /* The lines that a client is shown. */
 struct drv_log_watch {

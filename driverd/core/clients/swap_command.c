@@ -102,7 +102,7 @@ static const struct fragi_spec_fragment *fragment_of(const struct asking *a, con
 	return NULL;
 }
 
-/* Which library of the fragment is meant; the client may name it as the graph does, or as it is. */
+/* Finds the library that is meant; the client may name it as the graph does, or as it is. */
 static int find_library(struct asking *a)
 {
 	const struct fragi_spec_fragment *fragment = fragment_of(a, a->wanted->fragment);

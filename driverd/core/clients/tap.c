@@ -120,7 +120,7 @@ static int find_output(const struct drv_app *app, const char *what, struct tap *
 	return found;
 }
 
-/* Of all clients, on outputs of that host. */
+/* Counts the taps of all clients on outputs of that host. */
 static uint32_t taps_on(const struct drv_core *core, const struct drv_app *app,
 			const struct drv_host *host)
 {

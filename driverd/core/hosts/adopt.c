@@ -402,8 +402,8 @@ static int take_place(struct drv_host *host, struct drv_process *process,
 }
 
 /*
- * That process is not one of the host, but the one of that epoch is. What it counted is within what
- * the worker of that one has.
+ * Ends a reported process that is not one of the host, because the one of that epoch is. What it
+ * counted is within what the worker of that one has.
  */
 static void end_other(struct drv_session *session, const struct fw_message *report,
 		      const struct drv_session *owner, uint64_t epoch)

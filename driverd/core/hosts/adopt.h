@@ -24,7 +24,7 @@ struct drv_report {
 	bool had_ended; /* before it was reported: another one may have followed it */
 };
 
-/* Where the state folder has the hosts of a run. */
+/* The workers on which the hosts of a run are, as the state folder has it. */
 struct drv_placed {
 	struct drv_placed *next;
 	uint64_t run;
@@ -64,18 +64,18 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers);
 
 /* WAITING is entered. */
 void drv_adopt_wait(struct drv_app *app);
-/* Whether its hosts can be taken now, or have to be given up. */
+/* Takes the reported hosts if all are there, or gives them up if they cannot come any more. */
 void drv_adopt_work(struct drv_app *app);
 /*
  * Handles the messages that the hosts of an application have sent meanwhile, once it runs or ends.
- * To be called until app->adopting is NULL.
+ * The caller repeats it until app->adopting is NULL.
  */
 void drv_adopt_hear(struct drv_app *app);
 /* Ends an adoption whose application is over: kills what was reported. */
 void drv_adopt_end(struct drv_app *app);
 void drv_adopt_fini(struct drv_app *app);
 
-/* For adopt_take.c. */
+/* adopt.c for adopt_take.c */
 /* The first process that was reported from *at on, which begins with 0; NULL: none is left. */
 struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at);
 /* The process is not the application's, or all of its report was heard. */

@@ -401,7 +401,7 @@ static void go_on_ending(struct drv_app *app)
 	const struct fw_host_report *furthest = NULL, *failed = NULL;
 	/* Its other hosts may have been killed because they took too long. */
 	bool is_closing = false, has_stopped = false;
-	/* Who could not wait killed all before all were done; else each is told to end first. */
+	/* A user who cannot wait has all killed before they are done; else each ends first. */
 	bool all_were_killed = true, all_are_done = true;
 
 	for (uint32_t i = 0; i < app->host_count; i++) {
@@ -461,7 +461,7 @@ static void recall_one(struct drv_host *host)
 		recall(host, report->stop);
 	if (app->state != DRV_APP_RUNNING || host->now.state != DRV_HOST_RUNNING || report->started)
 		return;
-	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
+	/* Its policy starts nothing again: it was moved to, or was to follow such a process. */
 	if ((!has_died || was_asked) &&
 	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_replace_resume_start(host);

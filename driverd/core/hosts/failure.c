@@ -107,7 +107,7 @@ static int note(struct drv_host *host, const struct fw_failure *failure, uint32_
 	if (r->begun_ns == NULL) {
 		r->begun_ns =
 			fragi_arena_alloc(&host->app->arena, intensity * sizeof(*r->begun_ns));
-		/* Those before brought a library back. */
+		/* The restarts before brought a library back, and do not count. */
 		for (uint32_t i = 0; r->begun_ns != NULL && i < intensity; i++)
 			r->begun_ns[i] = INT64_MIN / 2;
 	}

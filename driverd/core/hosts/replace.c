@@ -455,7 +455,7 @@ static void work_starting(struct drv_host *host)
 			return;
 		host->now.has_begun = true;
 		ask(host, DRV_GOAL_WIRED, core->config.wire_ns);
-		/* Those that were wired to another process of the host, or to none. */
+		/* The neighbours were wired to another process of the host, or to none. */
 		ask_neighbours(host, DRV_HOST_WIRING, drv_request_rewire);
 		return;
 	case DRV_HOST_WIRED:

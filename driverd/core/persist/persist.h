@@ -46,7 +46,7 @@ void drv_persist_release(struct drv_core *core, size_t bytes);
 void drv_persist_adopted(struct drv_app *app);
 /* The workers that have its hosts. */
 void drv_persist_placed(const struct drv_app *app);
-/* If another has its name, it is no longer known which workers have hosts of what runs. */
+/* A worker has joined: if another has its name, nobody knows any more which of them runs what. */
 void drv_persist_joined(const struct drv_session *session);
 /* A worker is drained, or is so no more. */
 void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drained);

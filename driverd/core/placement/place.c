@@ -19,8 +19,8 @@ static void count_neighbours(struct placing *p, const struct group *group, int64
 }
 
 /*
- * By which criterion, from 0 on, a is better (positive) or worse than b; 0 when they are the same
- * one.
+ * Returns the criterion, counted from 1, by which a is better (positive) or worse than b; 0 when
+ * they are the same one.
  */
 static int compare(const struct placing *p, size_t a, size_t b)
 {

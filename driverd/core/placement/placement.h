@@ -58,7 +58,7 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
  * the arena of the step.
  */
 const char *drv_candidate_process_obstacle(const struct drv_host *host);
-/* The same for a process on another worker. */
+/* Returns the same for a process on another worker. */
 const char *drv_candidate_worker_obstacle(const struct drv_host *host);
 /* Whether the host's worker shares memory with the hosts with which its flows need that. */
 bool drv_candidate_may_stay(const struct drv_host *host);

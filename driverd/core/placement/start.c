@@ -59,7 +59,7 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 	return host->first_memory != NULL && drv_host_take_texts(host, session) == 0 ? host : NULL;
 }
 
-/* Which fragment runs in which host. */
+/* Decides which fragment runs in which host. Returns 0 or -ENOMEM. */
 static int choose_hosts(struct drv_app *app, const struct drv_place *places)
 {
 	struct fragi_strmap hosts = {0};
@@ -150,7 +150,7 @@ static void note_limits(struct drv_app *app)
 	}
 }
 
-/* With everything in one host there is nothing that could go on. */
+/* Warns of policies that do nothing: with all in one host there is nothing that could go on. */
 static void note_local(struct drv_app *app)
 {
 	for (size_t f = 0; app->core->config.is_local && f < app->spec->fragment_count; f++) {
@@ -244,7 +244,7 @@ static int make_hosts(struct drv_app *app, struct drv_place *places)
 	return 0;
 }
 
-/* Those without a worker. */
+/* Names the fragments without a worker. */
 static void name_missing(struct drv_app *app, const struct drv_place *places)
 {
 	struct fragi_names names = {.text = app->placing.missing,

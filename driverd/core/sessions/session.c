@@ -68,7 +68,7 @@ void drv_session_transition(struct drv_session *session, enum drv_session_state 
 		core->illegal_transitions++;
 }
 
-/* Where the session of that connection is, or would be. */
+/* Returns where the session of that connection is, or would be. */
 static size_t session_index(const struct drv_core *core, uint64_t connection)
 {
 	size_t low = 0, high = core->session_count;

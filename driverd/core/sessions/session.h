@@ -123,7 +123,7 @@ void drv_session_drop(struct drv_session *session, const char *why);
 /* Answers a command of a client. failure: NULL: none */
 void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
 			const struct fw_failure *failure);
-/* The same with that failure, which is neither logged nor an event: see drv_refuse_command. */
+/* Answers so with a failure that is neither logged nor an event: see drv_refuse_command. */
 void drv_session_answer_failure(struct drv_session *client, uint64_t seq, const char *name,
 				enum fragi_failure code, const char *sentence);
 /* Takes one row of a reply, of that text, from the items of the step; false: none is left. */
@@ -173,7 +173,7 @@ void drv_refuse_ended(struct drv_session *client, const struct fw_message *comma
  */
 void drv_session_answer_kept(struct drv_session *client, uint64_t seq, uint64_t run,
 			     const char *name, const char *forgotten);
-/* The same with another message. remark: a member of it. Returns 0 or -ENOMEM. */
+/* Answers so with another message. remark: a member of it. Returns 0 or -ENOMEM. */
 int drv_session_send_kept(struct drv_session *client, struct fw_message *message,
 			  const char **remark, const char *forgotten);
 /* Everything up to that change was tried. */
@@ -181,8 +181,8 @@ void drv_unsaid_serve(struct drv_core *core, uint64_t change, bool is_kept);
 void drv_unsaid_fini(struct drv_core *core);
 
 /*
- * That the address of a worker is translated on the way to the driver, as a sentence without its
- * end; valid in this step. NULL: it is not, or nothing is known.
+ * Returns a sentence, without its end, which says that the address of a worker is translated on the
+ * way to the driver; valid in this step. NULL: it is not, or nothing is known.
  */
 const char *drv_session_translation(const struct drv_session *session);
 

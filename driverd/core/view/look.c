@@ -288,7 +288,7 @@ static void look_at_host(struct look *look, uint32_t index)
 	};
 }
 
-/* Those that the host has reported. first: of them in the look's past */
+/* Adds the pools that the host has reported. first: the first of them in the look's past */
 static void look_at_pools(struct look *look, uint32_t index, size_t first)
 {
 	const struct drv_host *host = &look->app->hosts[index];

@@ -29,8 +29,8 @@ bool drv_view_is_same(const struct drv_app *app, const struct drv_look_past *pas
 int drv_look_bound(struct fragi_look *look, struct fragi_look_operator *ops,
 		   struct fragi_look_flow *flows, uint32_t rows, struct fragi_arena *arena);
 /*
- * Of the pools of a fragment that an operator may wait for, "frames, masks", the one that was empty
- * longest; names, which may be NULL, where that is not known.
+ * Returns the one that was empty longest of the pools of a fragment that an operator may wait for
+ * (names: "frames, masks"); names, which may be NULL, where that is not known.
  */
 const char *drv_look_emptiest(const struct fragi_look_pool *pools, uint32_t count, uint32_t host,
 			      const char *fragment, const char *names);

@@ -161,7 +161,7 @@ static void look_at_files(struct drv_app *app, bool is_news)
 	losses->removed = removed;
 }
 
-/* Of an adopted application only what comes now is news. */
+/* Begins to look for losses. Only what an adopted application loses from now on is news. */
 static bool begin(struct drv_app *app)
 {
 	size_t count = drv_view_flow_count(app);
