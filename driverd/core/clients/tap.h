@@ -9,7 +9,7 @@
 
 /* TAP of a client: one that begins, or ends. Returns 0 or -ENOMEM. */
 int drv_tap_change(struct drv_session *client, const struct fw_message *message);
-/* Sends a client what its taps have got. Returns 0 or -ENOMEM. */
+/* Renews the taps of a client, and answers those that are over. Returns 0 or -ENOMEM. */
 int drv_tap_serve(struct drv_session *client);
 void drv_tap_end(struct drv_session *client); /* all of them; where there are none: nothing */
 /* HOST_TAPPED of a worker. */
