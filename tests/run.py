@@ -67,7 +67,7 @@ QUEUES = re.compile(r"tests/unit/test_(queue|pump|lock)$")
 # of the programs' memory and threads has nothing to see there.
 ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python)$|tests/scale/")
 LOOK_S = 0.5  # whether the cores are idle
-ENOUGH_IDLE = 0.4
+ENOUGH_IDLE = 0.2
 EXIT_S = 20  # for processes to exit after the program that started them
 
 TAP = re.compile(r"^(not ok|ok) - (\S+)(.*)$")
@@ -325,7 +325,7 @@ def known_skips(file):
 def read_arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
-    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, with a checker as many, and up to four for each core while cores are idle")
+    p.add_argument("--jobs", type=int, help="programs at once; default: two more than cores, with a checker as many, and up to four for each core while cores are idle")
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
@@ -418,7 +418,7 @@ class Idle:
 
 
 def run_side_by_side(programs, run_one, jobs, most, idle):
-    """jobs of them at once, and up to `most` while a good part of the cores is idle, since most
+    """jobs of them at once, and up to `most` while a fifth of the cores is idle, since most
     programs of daemons wait four fifths of their time."""
     waiting, running = list(programs), set()
     with concurrent.futures.ThreadPoolExecutor(most) as pool:
@@ -455,7 +455,7 @@ def run_programs(programs, build, checker, args, emulator_skips):
             sys.stdout.flush()
 
     cores = os.cpu_count() or 1
-    jobs = args.jobs or (cores if checker else cores + 1)
+    jobs = args.jobs or (cores if checker else cores + 2)
     run_side_by_side(programs, run_one, jobs, args.jobs or 4 * cores, Idle())
     failed = [r for r in results if r.failed]
     if len(failed) > args.again:
