@@ -268,18 +268,18 @@ static void on_closed(struct fw_connection *stream, int reason, const char *sent
 {
 	struct drv_connection *connection = arg;
 	struct shell *shell = connection->shell;
+	bool is_stranger = !connection->closing && !connection->admitted;
+	struct drv_event event = {.kind = is_stranger           ? DRV_EVENT_STRANGER
+					  : connection->closing ? DRV_EVENT_UNHEARD
+								: DRV_EVENT_CLOSED,
+				  .connection = connection->id,
+				  .peer = fw_connection_peer(stream),
+				  .text = sentence};
 
-	if (!connection->closing && !connection->admitted)
-		drv_connections_log_stranger(&shell->connections, fw_connection_peer(stream),
-					     reason, sentence);
-	if (!connection->closing && !connection->admitted && reason == -EKEYREJECTED)
-		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STRANGER,
-						      .peer = fw_connection_peer(stream),
-						      .text = sentence});
-	if (!connection->closing && connection->admitted)
-		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
-						      .connection = connection->id,
-						      .text = sentence});
+	if (is_stranger)
+		drv_connections_log_stranger(&shell->connections, event.peer, reason, sentence);
+	if (is_stranger ? reason == -EKEYREJECTED : !connection->closing || reason == -ETIMEDOUT)
+		shell_step(shell, &event);
 	drv_connections_remove(&shell->connections, connection);
 	if (shell->is_over && shell->connections.count == 0)
 		close_handle(&shell->linger);

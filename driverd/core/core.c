@@ -392,6 +392,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	case DRV_EVENT_CLOSED:
 		core_closed(core, event);
 		break;
+	case DRV_EVENT_UNHEARD:
+		drv_away_unheard(core, event->connection);
+		break;
 	case DRV_EVENT_REVOKED:
 		drv_session_revoke(core, event);
 		break;

@@ -159,6 +159,8 @@ enum drv_event_kind {
 	DRV_EVENT_APP,     /* app: an application to run */
 	DRV_EVENT_MESSAGE, /* connection, peer, identity, message */
 	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
+	/* connection: its peer may not have read what came before DRV_DO_CLOSE */
+	DRV_EVENT_UNHEARD,
 	/* connection, peer, identity: its key is not accepted any more */
 	DRV_EVENT_REVOKED,
 	DRV_EVENT_KEYS,     /* accepts, arg: keys were read again */
@@ -188,7 +190,7 @@ struct drv_event {
 		*user; /* MESSAGE: the user of this machine whose process it is; NULL: not known */
 	bool is_admin; /* MESSAGE: that user is root, or the driver's own */
 	uint32_t user_roles; /* MESSAGE: of that user; 0: there is none, or it is not known */
-	const char *text;    /* CLOSED, PERSISTED */
+	const char *text;    /* CLOSED, STRANGER, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;

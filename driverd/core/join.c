@@ -484,8 +484,6 @@ void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 	}
 	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};
 	(void)drv_send(session, &message);
-	/* A worker that is silent may never read that, and then ends nothing. */
-	if (session->state != DRV_SESSION_SUSPECT)
-		session->identity = (struct fw_identity){0};
+	session->is_revoked = true;
 	drv_session_lost(session, true, why);
 }

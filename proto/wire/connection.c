@@ -161,7 +161,7 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	}
 	if (c->finishing)
-		fail(c, -ECANCELED, "closed");
+		fail(c, -ETIMEDOUT, "the peer did not close in time");
 	else if (c->ask_at_ns != 0 && now >= c->admit_until_ns)
 		fail(c, -ETIMEDOUT, "its program does not accept the connection");
 	else if (c->ask_at_ns != 0)

@@ -78,8 +78,8 @@ void fw_connection_admit(struct fw_connection *connection);
  */
 int fw_connection_send(struct fw_connection *connection, uint8_t *frame, size_t size);
 /*
- * Sends what is queued, waits at most 1 s for the peer to close, then closes. No message comes any
- * more.
+ * Sends what is queued, waits at most 1 s for the peer to close, then closes: with -ECANCELED if
+ * the peer closed, which has then read everything, else with -ETIMEDOUT. No message comes any more.
  */
 void fw_connection_finish(struct fw_connection *connection);
 /* Closes now; closed() comes later from the loop. Again: nothing. */

@@ -229,7 +229,7 @@ static bool accepts(void *arg, const struct fw_identity *identity)
 	return strcmp(identity->name, arg) != 0;
 }
 
-/* Of those that are silent or away, once each. One that was away and is back is told. */
+/* Of those that do not answer or are away, once each. One that was away and is back is told. */
 WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, NULL)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
@@ -237,33 +237,44 @@ WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, NU
 				    .connection = 1,
 				    .peer = "10.0.0.9:1",
 				    .identity = &identity};
+	struct drv_event unheard = {.kind = DRV_EVENT_UNHEARD, .connection = 1};
 	char gone[] = "node7";
 	struct drv_event keys = {.kind = DRV_EVENT_KEYS, .accepts = accepts, .arg = gone};
 	static const char word[] =
 		"worker a cannot be told that its key node7 is no longer in the key file: this may still run there: f1 of app";
+	enum { ANSWERS, DOES_NOT_ANSWER, IS_AWAY, CASES };
 
-	for (int silent = 0; silent < 3; silent++) {
-		if (silent > 0)
+	for (int is = 0; is < CASES; is++) {
+		if (is > 0)
 			world_fini(w);
 		world_init(w);
 		to_running(w);
 		drv_session_find(w->core, 1)->identity = identity;
-		if (silent == 1)
-			pass_beating(w, 1500 * MS, 2, 2);
-		if (silent == 2)
+		if (is == IS_AWAY)
 			step(w, &(struct drv_event){
 					.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "cut"});
 		else
 			step(w, &revoked);
 		strcpy(gone, "node8");
 		step(w, &keys);
-		cr_expect_null(strstr(w->log, word), "%d: its key is there", silent);
+		cr_expect_null(strstr(w->log, word), "%d: its key is there", is);
 		strcpy(gone, "node7");
 		step(w, &keys);
-		cr_expect_eq(strstr(w->log, word) != NULL, silent > 0, "%d: %s", silent, w->log);
+		cr_expect_eq(strstr(w->log, word) != NULL, is == IS_AWAY, "%d: %s", is, w->log);
+		for (unheard.connection = 2; unheard.connection != 0; unheard.connection--) {
+			if (is == DOES_NOT_ANSWER)
+				step(w, &unheard);
+			cr_expect_eq(strstr(w->log, word) != NULL,
+				     is == IS_AWAY ||
+					     (is == DOES_NOT_ANSWER && unheard.connection == 1),
+				     "%d, connection %d: %s", is, (int)unheard.connection, w->log);
+		}
 		w->log[0] = '\0';
+		unheard.connection = 1;
+		if (is == DOES_NOT_ANSWER)
+			step(w, &unheard);
 		step(w, &keys);
-		cr_expect_null(strstr(w->log, word), "%d: it was said", silent);
+		cr_expect_null(strstr(w->log, word), "%d: it was said", is);
 	}
 }
 

@@ -392,6 +392,22 @@ Test(wire_connection, the_last_words_arrive_before_the_end, .timeout = 60)
 	world_fini(&w);
 }
 
+/* It may never have read what was sent to it. */
+Test(wire_connection, one_whose_peer_does_not_close_says_so, .timeout = 60)
+{
+	struct world w = {.admit = true, .answer = true, .finish = true};
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	raw_send(&w, frame, size);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ETIMEDOUT);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
 Test(wire_connection, one_that_never_started_closes_too, .timeout = 60)
 {
 	struct world w = {0};

@@ -18,6 +18,7 @@ struct drv_away {
 	bool has_left;         /* in order */
 	uint32_t cores;
 	struct fw_identity identity; /* as the session's; cleared once its key is revoked */
+	uint64_t told; /* connection over which it was told that its key is revoked; 0: none */
 	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[320];
 };
 
@@ -68,6 +69,7 @@ void drv_away_add(const struct drv_session *session)
 	one->cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
 	one->since_ns = core->real_ns;
 	one->identity = session->identity;
+	one->told = session->is_revoked ? session->connection : 0;
 	snprintf(one->name, sizeof(one->name), "%s", session->name);
 	snprintf(one->address, sizeof(one->address), "%s", session->peer);
 	drv_session_list_hosts(session, one->ran, sizeof(one->ran));
@@ -82,23 +84,40 @@ void drv_away_add(const struct drv_session *session)
 	core->away_count--;
 }
 
-/* It cannot be told: its hosts run on until their lease ends, or somebody ends them. */
+/* Its hosts run on until their lease ends, or somebody ends them. */
+static void cannot_be_told(struct drv_core *core, const struct drv_away *one)
+{
+	const char *sentence =
+		drv_text(core,
+			 "worker %s cannot be told that its key %s is no longer in the key file: "
+			 "this may still run there: %s",
+			 one->name, one->identity.name, one->ran);
+
+	if (one->ran[0] == '\0')
+		return;
+	drv_log(core, FRAGI_LOG_WARN, NULL, "%s", sentence);
+	drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "%s", sentence);
+}
+
 void drv_away_revoke(struct drv_core *core, const struct drv_event *event)
 {
 	for (struct drv_away *one = core->away; one != NULL; one = one->next) {
-		const char *sentence;
-
-		if (one->identity.name[0] == '\0' || event->accepts(event->arg, &one->identity))
+		if (one->identity.name[0] == '\0' || one->told != 0 ||
+		    event->accepts(event->arg, &one->identity))
 			continue;
-		sentence = drv_text(core,
-				    "worker %s cannot be told that its key %s is no longer in the "
-				    "key file: this may still run there: %s",
-				    one->name, one->identity.name, one->ran);
+		cannot_be_told(core, one);
 		one->identity.name[0] = '\0';
-		if (one->ran[0] == '\0')
+	}
+}
+
+void drv_away_unheard(struct drv_core *core, uint64_t connection)
+{
+	for (struct drv_away *one = core->away; one != NULL; one = one->next) {
+		if (one->told != connection)
 			continue;
-		drv_log(core, FRAGI_LOG_WARN, NULL, "%s", sentence);
-		drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "%s", sentence);
+		cannot_be_told(core, one);
+		one->identity.name[0] = '\0';
+		one->told = 0;
 	}
 }
 

@@ -78,6 +78,7 @@ struct drv_session {
 	uint32_t to_report;    /* hosts that it may still report */
 	bool is_drained;       /* it is given no more fragments */
 	bool has_left;         /* it said so before it went */
+	bool is_revoked;       /* it was told that its key is not accepted any more */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
 	const char *limited;   /* as in HELLO */
 	int64_t placed;        /* fragments of all applications */
@@ -146,6 +147,7 @@ void drv_away_drop(struct drv_core *core, const char *name);
 size_t drv_away_count(const struct drv_core *core); /* at most so many rows follow */
 /* Says of those whose key is not accepted any more what may still run there. */
 void drv_away_revoke(struct drv_core *core, const struct drv_event *event);
+void drv_away_unheard(struct drv_core *core, uint64_t connection);
 /* Rows of the one that is asked for; empty: of all. Returns how many. */
 uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows);
 void drv_away_fini(struct drv_core *core);
