@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A video file played to RGB as fast as it goes, beside the same line of GStreamer: frames a second,
-and processor time of a frame. With one thread that decodes and with as many as there are cores, in
-one process and with the receiver in another."""
+"""A video file played to RGB as fast as it goes, beside the same line of GStreamer: frames a
+second, and processor time of a frame. With one thread that decodes and with as many as there are
+cores, in one process and with the receiver in another."""
+
 import os
 import resource
 import shutil
@@ -9,29 +10,43 @@ import subprocess
 import tempfile
 import time
 
-CLIP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "data", "pedestrians.mp4")
+HERE = os.path.dirname(os.path.abspath(__file__))
+CLIP = os.path.join(HERE, "..", "..", "examples", "data", "pedestrians.mp4")
 LAPS, FRAMES = 5, 300
 APP = """frag: 1
 application: play
 fragments:
   camera:
     operators:
-      replayer: {type: video_replayer, parameters: {path: %s, realtime: false, decoder_threads: %d, count: %d}}
+      replayer:
+        type: video_replayer
+        parameters: {path: %s, realtime: false, decoder_threads: %d, count: %d}
   viewer:
     operators: {take: {type: ping_tensor_rx}}
 flows: [camera.replayer.output -> viewer.take.in]
 """
-LINE = ("gst-launch-1.0 -q filesrc location=%s ! qtdemux ! h264parse ! avdec_h264 max-threads=%d ! "
-        "videoconvert ! video/x-raw,format=RGB ! fakesink sync=false num-buffers=%d")
+LINE = (
+    "gst-launch-1.0 -q filesrc location=%s ! qtdemux ! h264parse ! avdec_h264 max-threads=%d ! "
+    "videoconvert ! video/x-raw,format=RGB ! fakesink sync=false num-buffers=%d"
+)
 
 
 def used(command, env):
     """Seconds, and milliseconds of processor time, of a program and its children."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, env=env, timeout=300)
+    subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        env=env,
+        timeout=300,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (time.monotonic() - begin,
-            1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+    return (
+        time.monotonic() - begin,
+        1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime),
+    )
 
 
 def frames_of(command_of, env):
@@ -45,25 +60,67 @@ def run(bench):
     if not os.path.exists(bench.path("lib", "frag", "plugins", "libvideo.so")):
         bench.lack("video: built without FFmpeg")
         return
-    has_gst = shutil.which("gst-launch-1.0") is not None and subprocess.run(
-        ["gst-inspect-1.0", "avdec_h264"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    has_gst = (
+        shutil.which("gst-launch-1.0") is not None
+        and subprocess.run(
+            ["gst-inspect-1.0", "avdec_h264"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+        == 0
+    )
     if not has_gst:
-        bench.lack("GStreamer's decoder (gstreamer1.0-tools, -plugins-good, -plugins-bad and -libav)")
+        bench.lack(
+            "GStreamer's decoder (gstreamer1.0-tools, -plugins-good, -plugins-bad and -libav)"
+        )
     rows = {}
     for threads, name in ((1, "one_thread"), (0, "all_threads")):
         gst = None
         if has_gst:
-            gst = (bench.row("gstreamer.frames." + name, "1/s"), bench.row("gstreamer.cpu." + name, "ms"))
+            gst = (
+                bench.row("gstreamer.frames." + name, "1/s"),
+                bench.row("gstreamer.cpu." + name, "ms"),
+            )
         floors = gst or (None, None)
-        frags = [(workers, bench.row("video.frames." + name + suffix, "1/s", floor=floors[0], target=lambda floor: floor,
-                                     more_is_better=True),
-                  bench.row("video.cpu." + name + suffix, "ms", floor=floors[1], target=lambda floor: 1.1 * floor))
-                 for workers, suffix in (((), ""), (("--workers", "2"), ".two_workers"))]
+        frags = [
+            (
+                workers,
+                bench.row(
+                    "video.frames." + name + suffix,
+                    "1/s",
+                    floor=floors[0],
+                    target=lambda floor: floor,
+                    more_is_better=True,
+                ),
+                bench.row(
+                    "video.cpu." + name + suffix,
+                    "ms",
+                    floor=floors[1],
+                    target=lambda floor: 1.1 * floor,
+                ),
+            )
+            for workers, suffix in (((), ""), (("--workers", "2"), ".two_workers"))
+        ]
         rows[threads] = gst, frags
     with tempfile.TemporaryDirectory() as folder:
         clip, app = os.path.join(folder, "long.mp4"), os.path.join(folder, "app.yaml")
-        subprocess.run(["ffmpeg", "-v", "error", "-stream_loop", str(LAPS - 1), "-i", CLIP, "-an", "-c", "copy", clip],
-                       check=True)
+        subprocess.run(
+            [
+                "ffmpeg",
+                "-v",
+                "error",
+                "-stream_loop",
+                str(LAPS - 1),
+                "-i",
+                CLIP,
+                "-an",
+                "-c",
+                "copy",
+                clip,
+            ],
+            check=True,
+        )
 
         def add(rate, cpu, command_of):
             for row, value in zip((rate, cpu), frames_of(command_of, bench.env)):
