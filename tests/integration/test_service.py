@@ -466,7 +466,7 @@ class Kept(ServiceTest):
         """Nothing starts, all runs on, and what happens meanwhile is written when there is room."""
         os.mkdir(self.state)
         prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c",
-                  'mount -t tmpfs -o size=2m,mode=755 frag "$0" && exec "$@"', self.state)
+                  'mount -t tmpfs -o size=6m,mode=755 frag "$0" && exec "$@"', self.state)
         probe = self.start("/bin/sh", "-c", "true", prefix=prefix)
         if probe.wait() != 0:
             self.skipTest("no mount namespaces here: " + probe.stderr)
