@@ -648,7 +648,6 @@ Test(driver_store, a_silent_disk_voids_attempts_and_the_others_are_written_when_
 	cr_expect_eq(look().last_run, 4);
 }
 
-/* With what is written with it, in one go: what is released is there for those records. */
 /* The loop ends all the same, and the thread still has what it needs. */
 Test(driver_store, a_driver_that_ends_waits_for_a_silent_disk_no_longer_than_others)
 {
@@ -666,6 +665,7 @@ Test(driver_store, a_driver_that_ends_waits_for_a_silent_disk_no_longer_than_oth
 	drv_store_finish(&rig.store);
 	uv_run(&rig.loop, UV_RUN_DEFAULT);
 	cr_expect(rig.store.is_writing);
+	rig.store.silent_ms = DRV_STORE_SILENT_MS;
 	pthread_mutex_unlock(&freezer);
 	uv_run(&rig.loop, UV_RUN_DEFAULT);
 	drv_store_exit_if_stuck(&rig.store, 0);
@@ -675,6 +675,7 @@ Test(driver_store, a_driver_that_ends_waits_for_a_silent_disk_no_longer_than_oth
 	cr_expect_eq(look().events, 1);
 }
 
+/* With what is written with it, in one go: what is released is there for those records. */
 Test(driver_store, space_is_held_and_given_back)
 {
 	static const struct {
