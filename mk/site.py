@@ -293,11 +293,12 @@ def build(packages, folder, nav, about):
         io.BytesIO(b"site_name: frag\n"), config_file_path=os.path.join(folder, "mkdocs.yml"),
         site_name="frag " + version(), docs_dir=os.path.join(folder, "pages"), site_dir=os.path.join(folder, "html"),
         site_description="Streaming graphs over machines", copyright=about, use_directory_urls=False, strict=True,
-        nav=nav, extra_css=["site.css"], extra={"generator": False},
+        nav=nav, extra_css=["site.css"],
+        extra={"generator": False, "polyfills": ["iframe-worker.js"]},
         theme={"name": "material", "font": False, "language": "en", "palette": switch,
                "features": ["navigation.tabs", "navigation.indexes", "navigation.footer", "navigation.top",
                             "search.suggest", "search.highlight", "content.code.copy", "toc.follow"]},
-        plugins=["search"],
+        plugins=["search", "offline"],  # search also where pages are opened as files
         validation={"links": {"anchors": "warn", "not_found": "warn"}, "nav": {"omitted_files": "ignore"}},
         markdown_extensions=["tables", "attr_list", "pymdownx.superfences", "pymdownx.highlight", {
             "toc": {"permalink": True, "slugify": anchor, "toc_depth": 3}}])
@@ -347,7 +348,8 @@ def main():
             text += " · Next: [%s](%s)" % (page.following.title, os.path.relpath(
                 page.following.path, os.path.dirname(page.path) or "."))
         markdown[page.path] = text + "\n"
-    shutil.copyfile(os.path.join(TOP, "docs", "site", "site.css"), os.path.join(out, "site.css"))
+    for name in ("site.css", "iframe-worker.js"):
+        shutil.copyfile(os.path.join(TOP, "docs", "site", name), os.path.join(out, name))
     wordy = ["%s: %.1f words a sentence on average; %d at most" % (page.path, words, prose.WORDS_MEAN)
              for page in pages for words in [prose.mean(page.text)[1]] if words > prose.WORDS_MEAN]
     if args.check and wordy:
