@@ -147,10 +147,18 @@ class Graphs:
             path = os.path.join(self.folder, "page.yaml")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(graph)
-            r = run(os.path.join(cluster.BIN, "fragctl"), "validate", path)
-            for line in (r.stderr + r.stdout).splitlines() if r.returncode != 0 else ():
-                if not ELSEWHERE.search(line) and (whole or not REST.search(line)):
+            for line in self.validated(path):
+                if whole or not REST.search(line):
                     yield line
+
+    def wrong_lines(self, text):
+        for line in re.findall(r"fragctl .*-e '([^']*)'", text):
+            yield from self.validated("-e", line)
+
+    def validated(self, *what):
+        r = run(os.path.join(cluster.BIN, "fragctl"), "validate", *what)
+        lines = (r.stderr + r.stdout).splitlines() if r.returncode != 0 else ()
+        return [line for line in lines if not ELSEWHERE.search(line)]
 
 
 class Code:
@@ -207,7 +215,7 @@ class Pages(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="frag-pages-") as folder:
             subprocess.run([sys.executable, MAKER, "--build", folder, "--pages-only"], check=True)
             top = os.path.join(folder, "site", "pages")
-            cls.pages = {}
+            cls.pages = {"README.md": read("README.md")}
             for path in sorted(glob.glob(os.path.join(top, "**", "*.md"), recursive=True)):
                 with open(path, encoding="utf-8") as f:
                     cls.pages[os.path.relpath(path, top)] = f.read()
@@ -251,7 +259,9 @@ class Pages(unittest.TestCase):
 
     def test_graphs_are_valid(self):
         with tempfile.TemporaryDirectory(prefix="frag-pages-") as folder:
-            self.check(Graphs(folder).wrong, "yaml", leave_out=TYPED)
+            graphs = Graphs(folder)
+            self.check(graphs.wrong, "yaml", leave_out=TYPED)
+            self.check(graphs.wrong_lines, "", "console")
 
     def test_code_uses_what_there_is(self):
         with tempfile.TemporaryDirectory(prefix="frag-pages-") as folder:
@@ -286,6 +296,12 @@ class Pages(unittest.TestCase):
                 ("clock: manual\nclock: ral\n", 1),
             ):
                 self.assertEqual(len(list(graphs.wrong(text))), wrong, text)
+            self.assertEqual(
+                list(graphs.wrong_lines("fragctl run -e 'ping_tx count=3 ! ping_rx'")), []
+            )
+            self.assertNotEqual(
+                list(graphs.wrong_lines("fragctl run -e 'ping_tx,count=3 ! ping_rx'")), []
+            )
             self.assertEqual(list(code.wrong_c("frag_op_log(op, FRAG_DOME);")), ["FRAG_DOME"])
             self.assertIn(
                 "redefinition",
