@@ -101,8 +101,7 @@ def boot(kernel, archive, folder):
     console, given = os.path.join(folder, "console"), os.path.join(folder, "given.tar")
     try:
         subprocess.run(
-            [*guest.command(kernel, archive, 1024), "-append", "console=ttyS0 quiet panic=-1 rdinit=/init",
-             "-serial", "file:" + console, "-serial", "file:" + given],
+            [*guest.command(kernel, archive, 1024, "rdinit=/init"), "-serial", "file:" + console, "-serial", "file:" + given],
             stdin=subprocess.DEVNULL, check=True, timeout=BOOT_S)
         subprocess.run(["tar", "x", "-C", folder, "-f", given], check=True)
     except (subprocess.SubprocessError, OSError) as e:

@@ -112,8 +112,8 @@ class Machine:
             listener.bind(line)
             listener.listen()
             self.process = subprocess.Popen(
-                [*guest.command(kernel, self._initial_root(kernel), 2560), "-append", "console=ttyS0 quiet panic=-1",
-                 "-drive", "file=%s,format=raw,if=virtio" % self.disk, "-serial", "file:" + self.folder + "/console",
+                [*guest.command(kernel, self._initial_root(kernel), 2560), "-drive",
+                 "file=%s,format=raw,if=virtio" % self.disk, "-serial", "file:" + self.folder + "/console",
                  "-serial", "unix:" + line], stdin=subprocess.DEVNULL)
             listener.settimeout(PATIENCE_S)
             connection, _ = listener.accept()
