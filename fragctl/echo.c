@@ -20,6 +20,7 @@ struct echo {
 	int64_t every_ns;
 	const char *pictures; /* folder; NULL: none is written */
 	bool json;
+	bool has_ended;     /* all was printed, or there is no more */
 	char picture[4096]; /* the last file */
 };
 
@@ -105,23 +106,40 @@ static int print(struct echo *echo, const struct fw_message *tapped)
 	return code;
 }
 
-static int follow(struct echo *echo, const char *application, const char *flow)
+/* Returns when the driver is lost, all was printed, or with an exit code, complained. */
+static int hear(struct echo *echo, const char *application, const char *flow)
 {
 	struct fw_message *message;
-	int code = ctl_driver_open_any(&echo->driver);
+	int code = ctl_tap_begin(&echo->driver, application, flow, echo->every_ns,
+				 echo->pictures != NULL, echo->json, &echo->tap);
 
-	if (code == CTL_OK)
-		code = ctl_tap_begin(&echo->driver, application, flow, echo->every_ns,
-				     echo->pictures != NULL, echo->json, &echo->tap);
 	while (code == CTL_OK && (echo->count == 0 || echo->printed < echo->count)) {
 		code = ctl_driver_next(&echo->driver, &message);
 		if (code != CTL_OK)
 			break;
 		if (message->kind == FW_TAPPED && message->reply_to == echo->tap.seq)
 			code = print(echo, message);
-		else if (message->kind == FW_ANSWER && message->reply_to == echo->tap.seq)
+		if (message->kind == FW_ANSWER && message->reply_to == echo->tap.seq) {
 			code = ctl_service_show_failure(&message->answer.failure, echo->json);
+			echo->has_ended = true;
+		}
 		fw_message_free(message);
+	}
+	echo->has_ended |= code == CTL_OK;
+	return code;
+}
+
+/* The driver ends the connection of a client that was paused; the flow is counted anew then. */
+static int follow(struct echo *echo, const char *application, const char *flow)
+{
+	int code = ctl_driver_open_any(&echo->driver);
+
+	echo->driver.follows = true;
+	while (code == CTL_OK) {
+		code = hear(echo, application, flow);
+		if (echo->driver.connection != NULL || echo->has_ended)
+			break;
+		code = ctl_driver_reopen(&echo->driver);
 	}
 	return code;
 }

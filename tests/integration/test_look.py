@@ -308,6 +308,19 @@ class Echo(cluster.ClusterTest):
         for name in os.listdir(self.scratch):
             os.unlink(os.path.join(self.scratch, name))
 
+    def test_an_echo_that_was_paused_for_long_goes_on(self):
+        """The driver has ended its connection meanwhile."""
+        p = self.echo("source", "-o", "json")
+        self.wait_until("a message", lambda: p.stdout.count("\n") > 1)
+        p.signal(signal.SIGSTOP)
+        self.d.wait_line("client fragctl left: it has not been heard")
+        p.signal(signal.SIGCONT)
+        p.wait_line("lost the driver at .*; connects again")
+        shown = len(self.rows(p))
+        self.wait_until("messages again", lambda: len(self.rows(p)) > shown + 1)
+        p.signal(signal.SIGINT)
+        p.wait()
+
     @staticmethod
     def rows(p):
         whole = p.stdout.rpartition("\n")[0]
