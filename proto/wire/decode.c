@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/arena.h>
+#include <base/printable.h>
 #include <base/units.h>
 #include <wire/layout.h>
 
@@ -93,6 +94,7 @@ static void get_number(struct decoder *d, const struct fw_field *field, uint64_t
 static const char *get_text(struct decoder *d, const struct fw_field *field, const char *in)
 {
 	size_t length = strnlen(in, FW_TEXT_MAX + 1);
+	unsigned char any = 0;
 	char *copy;
 
 	if (field->kind == FW_NAME && !fragi_name_is_valid(in) &&
@@ -109,8 +111,12 @@ static const char *get_text(struct decoder *d, const struct fw_field *field, con
 	copy = get_memory(d, length + 1);
 	if (copy == NULL)
 		return "";
-	for (size_t i = 0; i < length; i++)
+	for (size_t i = 0; i < length; i++) {
 		copy[i] = (unsigned char)in[i] < 0x20 || in[i] == 0x7F ? ' ' : in[i];
+		any |= (unsigned char)in[i];
+	}
+	if (any >= 0x80) /* what is printed is UTF-8, and controls no terminal */
+		fragi_make_printable(copy, '?');
 	return copy;
 }
 

@@ -1015,6 +1015,13 @@ Test(wire_codec, texts_are_cut_and_cleaned)
 	cr_expect_str_eq(out->refused.failure.sentence, "");
 	fw_message_free(out);
 	fragi_free(frame);
+
+	in.refused.failure.sentence = "n\xC3\xBC \xFF\xC2\x9B[31m"; /* no UTF-8, and a control */
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_str_eq(out->refused.failure.sentence, "n\xC3\xBC ???[31m");
+	fw_message_free(out);
+	fragi_free(frame);
 }
 
 Test(wire_codec, the_last_lines_of_a_host_are_kept)
