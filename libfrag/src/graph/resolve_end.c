@@ -21,11 +21,22 @@ static const char *dir_text(enum frag_dir dir)
 	return dir == FRAG_IN ? "input" : "output";
 }
 
+/* A look makes two for each flow: printf would be a tenth of its time. */
 const char *fragi_end_text(const struct fragi_fragment_info *fragments, const struct fragi_end *end,
 			   char *out, size_t size)
 {
-	snprintf(out, size, "%s.%s.%s", fragments[end->fragment].name,
-		 fragments[end->fragment].ops[end->op].name, fragi_end_port(fragments, end)->name);
+	const char *const parts[] = {fragments[end->fragment].name, ".",
+				     fragments[end->fragment].ops[end->op].name, ".",
+				     fragi_end_port(fragments, end)->name};
+	size_t at = 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(parts); i++) {
+		size_t length = strnlen(parts[i], size - 1 - at);
+
+		memcpy(out + at, parts[i], length);
+		at += length;
+	}
+	out[at] = '\0';
 	return out;
 }
 
