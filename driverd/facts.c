@@ -30,7 +30,10 @@ void drv_facts_tell(struct drv_facts *facts, struct drv_core *core, int folder,
 		    const struct fw_tls *tls, int64_t now_ns)
 {
 	if (facts->read_ns == 0 || now_ns - facts->read_ns >= EVERY_NS) {
-		facts->machine = (struct drv_machine){0};
+		const int64_t started_s = facts->machine.started_unix_s;
+
+		facts->machine = (struct drv_machine){
+			.started_unix_s = started_s != 0 ? started_s : time(NULL)};
 		read_folder(folder, &facts->machine);
 		read_certificate(tls, &facts->machine);
 		facts->read_ns = now_ns;

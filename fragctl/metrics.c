@@ -90,13 +90,16 @@ static void put_uses(struct page *page, const struct metric *metric, const struc
 		ctl_sample_seconds(&page->samples, "", &row->labels, "use", names[i], ns[i]);
 }
 
+/* Zeros of reasons that a flow cannot have would be an eighth of the page. */
 static void put_drops(struct page *page, const struct metric *metric, const struct row *row)
 {
 	const uint64_t *dropped = &AT(uint64_t, metric, row);
+	const struct fragi_look_flow *flow = row->of;
 
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
-		ctl_sample(&page->samples, "", &row->labels, "reason",
-			   fragi_drop_name((enum fragi_drop)i), dropped[i]);
+		if (i < FRAGI_DROP_STALE || flow->is_timed || dropped[i] != 0)
+			ctl_sample(&page->samples, "", &row->labels, "reason",
+				   fragi_drop_name((enum fragi_drop)i), dropped[i]);
 }
 
 /* Nobody has looked yet: nothing is known of it. */
@@ -251,6 +254,9 @@ static const struct metric metrics[] = {
 	{"frag_build_info", "gauge", "1; the label is the version of fragctl.", OF_NOTHING,
 	 put_build},
 	{"frag_driver_up", "gauge", "Whether the driver has answered.", OF_NOTHING, put_driver},
+	{"frag_driver_start_time_seconds", "gauge",
+	 "When the driver started, in unix time; with a later one, frag_events_total began at 0.",
+	 REPLY(started_unix_s), .put = put_known_u64},
 	{"frag_left_out_rows", "gauge",
 	 "Operators, flows, and rows of applications and workers that this page leaves out.",
 	 OF_NOTHING, put_left_out},

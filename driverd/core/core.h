@@ -120,6 +120,7 @@ enum drv_session_state {
 struct drv_machine {
 	uint64_t state_bytes, state_free_bytes; /* of the disk of the state folder */
 	int64_t certificate_ends_unix_s;
+	int64_t started_unix_s;
 };
 
 /* zero: the default; texts are borrowed for the life of the core */

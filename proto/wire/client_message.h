@@ -106,6 +106,7 @@ struct fw_reply {
 	int64_t certificate_ends_unix_s;        /* of the driver; 0: it has none */
 	const char *state_failure; /* why that folder cannot be written; empty: it can */
 	uint32_t more;             /* rows of all tables that were left out to bound the reply */
+	int64_t started_unix_s;    /* the driver; 0: not known */
 };
 
 struct fw_start_app {

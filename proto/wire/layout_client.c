@@ -84,6 +84,7 @@ LAYOUT(reply, struct fw_reply, Reply, NULL) = {
 	FIELD(reply, state_free_bytes),
 	TIME(reply, certificate_ends_unix_s),
 	FIELD(reply, state_failure),
+	TIME(reply, started_unix_s),
 	END,
 };
 

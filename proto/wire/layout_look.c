@@ -66,6 +66,7 @@ LAYOUT(look_flow, struct fragi_look_flow, LookFlow, NULL) = {
 	ONE(look_flow, latency, quantiles),
 	TUPLE(look_flow, 0, numbers, look_flow_numbers),
 	ARRAY(FW_SUMS, look_flow, dropped_sums, dropped_sums, FRAGI_DROP_REASONS),
+	FIELD(look_flow, is_timed),
 	END,
 };
 

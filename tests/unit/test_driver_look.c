@@ -371,6 +371,39 @@ WORLD_TEST(driver_look, pools_and_processor_time_are_summed_over_processes, NULL
 	cr_expect_eq(window->look.hosts[1].cpu_sum_ns, 935 * MS);
 }
 
+/* So metrics leave out drops that cannot be. */
+WORLD_TEST(driver_look, a_flow_is_timed_where_its_receiver_may_drop_for_the_time, NULL)
+{
+	static const struct {
+		const char *of_f2;
+		bool is_timed;
+	} cases[] = {
+		{"", false},
+		{", ports: {in: {capacity: 2}}", false},
+		{", ports: {in: {age: 50ms}}", true},
+		{", ports: {in: {missing: reuse_last}}", true},
+		{", deadline: {budget: 20ms, from: acquisition, on_miss: drop}", true},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nfragments:\n"
+			 "  f1: {operators: {tx: {type: ping_tx}}}\n"
+			 "  f2: {operators: {rx: {type: ping_rx%s}}}\n"
+			 "flows: [f1.tx -> f2.rx]\n",
+			 cases[i].of_f2);
+		two_run(w, text);
+		client_hello(w, CLIENT, "web");
+		look_at_once(w, SECOND, 10);
+		cr_expect_eq(looked(w, CLIENT)->look.flows[0].is_timed, cases[i].is_timed, "%zu",
+			     i);
+		if (i + 1 < FRAG_COUNT_OF(cases))
+			world_fini(w);
+	}
+}
+
 /* LOOK of a client that keeps the tables. */
 static void look_for_changes(struct world *w, const char *name)
 {

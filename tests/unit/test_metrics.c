@@ -58,6 +58,7 @@ static struct fragi_look_flow flows[] = {
 	 .dropped_sums = {[FRAGI_DROP_QUEUE_FULL] = 7, [FRAGI_DROP_DEADLINE] = 5},
 	 .full_sum_ns = 1,
 	 .depth = 1},
+	{.from = "timed.tx.out", .to = "sink.rx.in", .receiver = 1, .is_timed = true},
 };
 static struct fragi_look_host hosts[] = {
 	{.name = "source", .restarts = 2, .cpu_sum_ns = 1500 * MS, .rss_bytes = 4096},
@@ -96,6 +97,7 @@ static struct fw_reply state = {.applications = applications,
 				.notices = {[FW_NOTICE_REFUSED] = 2, [FW_NOTICE_MIGRATED] = 9},
 				.state_bytes = 1000,
 				.certificate_ends_unix_s = 1800000000,
+				.started_unix_s = 1790000000,
 				.more = 6};
 
 static struct ctl_top_app slow(enum fragi_cause_kind kind)
@@ -104,7 +106,7 @@ static struct ctl_top_app slow(enum fragi_cause_kind kind)
 					     .operators = operators,
 					     .operator_count = 2,
 					     .flows = flows,
-					     .flow_count = 1,
+					     .flow_count = 2,
 					     .hosts = hosts,
 					     .host_count = 2,
 					     .pools = pools,
@@ -121,6 +123,7 @@ Test(metrics, every_number_is_where_it_belongs)
 
 	assert_line(page, "frag_driver_up 1");
 	assert_line(page, "frag_build_info{version=\"" FRAG_VERSION "\"} 1");
+	assert_line(page, "frag_driver_start_time_seconds 1790000000");
 	assert_line(page, "frag_driver_state_bytes 1000");
 	assert_line(page, "frag_driver_state_free_bytes 0");
 	assert_line(page, "frag_driver_certificate_expiry_timestamp_seconds 1800000000");
@@ -174,7 +177,11 @@ Test(metrics, every_number_is_where_it_belongs)
 	assert_line(page, "frag_flow_messages_delivered_total" FLOW "} 25");
 	assert_line(page, "frag_flow_messages_dropped_total" FLOW ",reason=\"queue_full\"} 7");
 	assert_line(page, "frag_flow_messages_dropped_total" FLOW ",reason=\"deadline\"} 5");
-	assert_line(page, "frag_flow_messages_dropped_total" FLOW ",reason=\"stale\"} 0");
+	assert_line(page, "frag_flow_messages_dropped_total" FLOW ",reason=\"no_room\"} 0");
+	assert_none(page, FLOW ",reason=\"stale\"}"); /* its receiver has no timing */
+	assert_line(
+		page,
+		"frag_flow_messages_dropped_total{app=\"slow\",flow=\"timed.tx.out -> sink.rx.in\",reason=\"stale\"} 0");
 	assert_line(page, "frag_flow_messages_lost_total" FLOW "} 2");
 	assert_line(page, "frag_flow_messages_in_flight" FLOW "} 1");
 	assert_line(page, "frag_flow_capacity_messages" FLOW "} 4");

@@ -266,6 +266,7 @@ static void make_look(struct maker *m, struct fragi_look *look)
 		flow[i].dropped[FRAGI_DROP_REASONS - 1] = random_u64(m);
 		flow[i].dropped_sums[FRAGI_DROP_REASONS - 1] = flow[i].full_sum_ns = random_u64(m);
 		flow[i].latency = make_quantiles(m);
+		flow[i].is_timed = i == 1;
 	}
 	host[0] = host[1] = (struct fragi_look_host){
 		word(m), word(m), 4711, random_u64(m), 2, 3, 4, 5, random_u64(m), 7, 8, 9, word(m)};
@@ -296,6 +297,7 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->state_free_bytes = random_u64(m);
 	reply->certificate_ends_unix_s = 1800000000;
 	reply->state_failure = word(m);
+	reply->started_unix_s = 1790000000;
 	reply->applications[0] = (struct fw_application_row){
 		random_u64(m), word(m), word(m),    7, hosts, 3, random_u64(m), 9,
 		word(m),       word(m), parameters, 2, true};

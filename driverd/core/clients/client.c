@@ -175,6 +175,7 @@ static int reply_to(struct drv_session *client, const struct fw_message *request
 	message.reply.state_free_bytes = core->machine.state_free_bytes;
 	message.reply.certificate_ends_unix_s = core->machine.certificate_ends_unix_s;
 	message.reply.state_failure = core->behind_why;
+	message.reply.started_unix_s = core->machine.started_unix_s;
 	/* The worker that is asked for comes first, so that it is not left out. */
 	if ((is_of_one && fill_workers(core, worker, &message.reply) < 0) ||
 	    fill_applications(core, worker, &message.reply) < 0 ||

@@ -56,9 +56,7 @@ struct drv_look_past {
 	uint64_t (*senders)[OF_SENDER], (*sender_grown)[OF_SENDER];
 	uint64_t (*receivers)[OF_RECEIVER], (*receiver_grown)[OF_RECEIVER];
 	uint64_t *pools, *pool_grown; /* how long they were empty */
-	struct promise {
-		uint64_t rate_mhz, budget_ns, period_ns;
-	} * promises; /* [operator] */
+	struct drv_promise *promises; /* [operator] */
 };
 
 /* A look that is being made. */
@@ -119,37 +117,6 @@ static size_t count_pools(const struct drv_app *app)
 	return count;
 }
 
-static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
-{
-	struct fragi_prediction prediction = {0};
-	struct drv_view_at at = {0};
-	struct drv_view_operator op;
-	int r;
-
-	for (size_t i = 0; i < past->op_count && drv_view_operator(app, &at, &op); i++) {
-		const struct fragi_spec_operator *spec = fragi_predict_spec(
-			&app->spec->fragments[op.fragment], op.row.name, op.number);
-
-		if (spec != NULL)
-			past->promises[i].period_ns = (uint64_t)fragi_predict_period_ns(spec);
-	}
-	at = (struct drv_view_at){0};
-	if (drv_view_flow_count(app) == 0 || !fragi_predict_wanted(app->spec))
-		return 0;
-	app->core->items -= (int64_t)app->flows.count;
-	r = fragi_predict(app->spec, app->flows.infos, app->flows.items, app->flows.count,
-			  &prediction);
-	for (size_t i = 0; r == 0 && i < past->op_count && drv_view_operator(app, &at, &op); i++) {
-		const struct fragi_predicted_op *promised =
-			&prediction.ops[prediction.first_op[op.fragment] + op.number];
-
-		past->promises[i].rate_mhz = (uint64_t)(promised->demand * 1000 + 0.5);
-		past->promises[i].budget_ns = (uint64_t)promised->budget_ns;
-	}
-	fragi_prediction_fini(&prediction);
-	return r;
-}
-
 /* Makes room for the rows that the application has now; what was counted before is forgotten. */
 static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, size_t flow_count,
 				   size_t pool_count)
@@ -175,7 +142,7 @@ static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, s
 	if (past->hosts != NULL && past->ops != NULL && past->op_grown != NULL &&
 	    past->senders != NULL && past->sender_grown != NULL && past->receivers != NULL &&
 	    past->receiver_grown != NULL && past->pools != NULL && past->pool_grown != NULL &&
-	    past->promises != NULL && keep_promises(app, past) == 0)
+	    past->promises != NULL && drv_promises_find(app, past->promises, op_count) == 0)
 		return past;
 	drv_look_past_free(past);
 	return NULL;
@@ -484,6 +451,7 @@ static int look_at_flow(struct look *look, uint32_t index)
 		.bytes_sum = sum.bytes,
 		.full_sum_ns = sum.full_ns,
 		.latency = sum.latency,
+		.is_timed = past->promises[receiver].is_timed,
 	};
 	if (row->full_ns > look->window_ns)
 		row->full_ns = look->window_ns;

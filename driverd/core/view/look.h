@@ -28,6 +28,13 @@ bool drv_view_is_same(const struct drv_app *app, const struct drv_look_past *pas
  */
 int drv_look_bound(struct fragi_look *look, struct fragi_look_operator *ops,
 		   struct fragi_look_flow *flows, uint32_t rows, struct fragi_arena *arena);
+/* What the graph says of an operator. */
+struct drv_promise {
+	uint64_t rate_mhz, budget_ns, period_ns; /* as struct fragi_look_operator has them */
+	bool is_timed;                           /* it may drop messages for their time */
+};
+/* Of the first `count` operators. Returns 0 or -ENOMEM. */
+int drv_promises_find(const struct drv_app *app, struct drv_promise *promises, size_t count);
 /*
  * Returns the one that was empty longest of the pools of a fragment that an operator may wait for
  * (names: "frames, masks"); names, which may be NULL, where that is not known.

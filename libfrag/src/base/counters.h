@@ -13,7 +13,7 @@
  * counted (fragi_count on the row).
  */
 
-/* Why a message was dropped. X(NAME, name, when) */
+/* Why a message was dropped; from STALE on for its time. X(NAME, name, when) */
 #define FRAGI_DROP_LIST(X)                                                                         \
 	X(QUEUE_FULL, queue_full, "The queue was full under pop, reject or latest.")               \
 	X(NO_ROOM, no_room, "It was emitted beyond what block or fault allows.")                   \

@@ -73,6 +73,8 @@ struct fragi_look_flow {
 	uint64_t dropped_sums[FRAGI_DROP_REASONS];
 	uint64_t full_sum_ns;           /* while somebody looked */
 	struct fragi_quantiles latency; /* ns from emit to receive, since the start */
+	/* whether its receiver may drop messages for reasons from FRAGI_DROP_STALE on */
+	bool is_timed;
 };
 
 /* A process that runs operators. */
