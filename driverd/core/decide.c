@@ -167,7 +167,7 @@ static enum drv_work wait_for_start(struct drv_app *app)
 /* RUNNING */
 static bool is_between_processes(const struct drv_app *app)
 {
-	return app->adopting != NULL || drv_replace_holds(app);
+	return app->adopting != NULL || drv_move_holds(app);
 }
 
 static void begin_running(struct drv_app *app)

@@ -15,7 +15,7 @@ bool drv_app_is_at_rest(const struct drv_app *app)
 {
 	uint64_t sent = 0, delivered = 0;
 
-	if (app->suspicions != NULL || drv_replace_holds(app))
+	if (app->suspicions != NULL || drv_move_holds(app))
 		return false;
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		if (!app->hosts[i].now.is_idle || app->hosts[i].now.state == DRV_HOST_GONE)

@@ -245,6 +245,36 @@ WORLD_TEST(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failur
 	cr_expect_gt(create->epoch, RUN);
 }
 
+/* Both had been killed to be started again: a stop waits for the second one too. */
+WORLD_TEST(driver_adopt, of_two_that_are_started_again_each_is_waited_for, comes_back)
+{
+	for (uint32_t host = 1; host <= 2; host++) {
+		const char *fragment = host == 1 ? "f1" : "f2";
+
+		hello_reporting(w, host, 1);
+		say_report_as(w, host, of_host(FW_HOST_REPORT, host), "app", two_fragments,
+			      fragment, false);
+		say_prepared(w, host, host, fragment, host == 1);
+		say_exit(w, host, host, 137, 9, "");
+		say_reported(w, host);
+	}
+	written(w);
+	for (uint32_t host = 1; host <= 2; host++) {
+		const struct fw_message *create = taken(w, host, FW_HOST_CREATE);
+
+		cr_assert_not_null(create, "%s", w->log);
+		speaking_epoch[host] = create->epoch;
+		say_prepared(w, host, host, host == 1 ? "f1" : "f2", host == 1);
+	}
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++) {
+		cr_expect(drv_core_moves(w->core, "app"), "host %u does not run", host);
+		say_result(w, host, host, FW_HOST_STARTED);
+	}
+	cr_expect_not(drv_core_moves(w->core, "app"));
+}
+
 /* A process of which no worker is left may have had the next ones, and neighbours know it. */
 WORLD_TEST(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver, comes_back)
 {

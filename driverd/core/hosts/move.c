@@ -170,9 +170,37 @@ void drv_move_saved(struct drv_host *host, const struct fw_message *message)
 		drv_app_fail_for_memory(host->app);
 }
 
+void drv_move_ends(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+	const uint32_t others =
+		app->replaced_count - (host->replacement.phase >= DRV_PHASE_YIELDING);
+
+	if (app->moving != host)
+		return;
+	app->moving = NULL;
+	for (uint32_t i = 0; others > 0 && i < app->host_count && app->moving == NULL; i++)
+		if (&app->hosts[i] != host && app->hosts[i].replacement.phase != DRV_PHASE_NONE &&
+		    app->hosts[i].replacement.cause != DRV_CAUSE_FAILURE)
+			app->moving = &app->hosts[i];
+}
+
+bool drv_move_holds(const struct drv_app *app)
+{
+	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
+	       !app->moving->replacement.is_given_up && app->end < DRV_END_FAILED &&
+	       (app->moves.until_ns == 0 || app->core->now_ns < app->moves.until_ns);
+}
+
+void drv_move_wait(struct drv_app *app)
+{
+	if (app->end == DRV_END_IN_ORDER && app->moves.until_ns == 0 && drv_move_holds(app))
+		app->moves.until_ns = app->core->now_ns + app->core->config.drain_ns;
+}
+
 bool drv_core_moves(const struct drv_core *core, const char *application)
 {
 	const struct drv_app *app = drv_app_named(core, application);
 
-	return app != NULL && drv_replace_holds(app);
+	return app != NULL && drv_move_holds(app);
 }

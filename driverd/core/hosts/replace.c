@@ -34,14 +34,15 @@ static void set_phase(struct drv_host *host, enum drv_phase phase, int64_t withi
 	struct drv_replacement *r = &host->replacement;
 	struct drv_app *app = host->app;
 
+	assert(r->phase < DRV_PHASE_YIELDING || app->replaced_count > 0);
 	app->replaced_count -= r->phase >= DRV_PHASE_YIELDING;
 	app->replaced_count += phase >= DRV_PHASE_YIELDING;
 	r->phase = phase;
 	r->until_ns = within_ns > 0 ? app->core->now_ns + within_ns : INT64_MAX;
-	if (phase != DRV_PHASE_NONE && r->cause != DRV_CAUSE_FAILURE)
+	if (phase == DRV_PHASE_NONE || r->cause == DRV_CAUSE_FAILURE)
+		drv_move_ends(host);
+	else if (app->moving == NULL)
 		app->moving = host;
-	else if (app->moving == host)
-		app->moving = NULL;
 	drv_app_wake(app);
 }
 
@@ -51,13 +52,6 @@ static int64_t limit_ns(const struct drv_host *host, int64_t configured_ns)
 	if (configured_ns > 0 || host->replacement.cause != DRV_CAUSE_SWAP)
 		return configured_ns;
 	return host->app->given.timeout_ns > 0 ? host->app->given.timeout_ns : SWAP_START_NS;
-}
-
-bool drv_replace_holds(const struct drv_app *app)
-{
-	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
-	       !app->moving->replacement.is_given_up && app->end < DRV_END_FAILED &&
-	       (app->moves.until_ns == 0 || app->core->now_ns < app->moves.until_ns);
 }
 
 void drv_replacement_fini(struct drv_replacement *replacement)
@@ -124,7 +118,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 		return;
 	}
 	r->cause = DRV_CAUSE_FAILURE;
-	host->app->moving = NULL;
+	drv_move_ends(host);
 	if (r->phase == DRV_PHASE_PREPARING)
 		set_phase(host, DRV_PHASE_NONE, 0);
 	drv_persist_placed(host->app);
@@ -295,6 +289,7 @@ static void take_over(struct drv_host *host)
 	struct fw_message *prepared = host->next.prepared, *stats = host->next.stats;
 	const uint64_t epoch = host->next.epoch;
 
+	assert(prepared != NULL && epoch > host->now.epoch);
 	if (drv_host_take_texts(host, session) < 0) {
 		drv_app_fail_for_memory(host->app);
 		return;
@@ -501,12 +496,6 @@ static int64_t next_look(const struct drv_host *host)
 	return waits && r->at_ns < r->until_ns ? r->at_ns : r->until_ns;
 }
 
-static void wait_for_move(struct drv_app *app)
-{
-	if (app->end == DRV_END_IN_ORDER && app->moves.until_ns == 0 && drv_replace_holds(app))
-		app->moves.until_ns = app->core->now_ns + app->core->config.drain_ns;
-}
-
 enum drv_work drv_replace_work(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -517,7 +506,7 @@ enum drv_work drv_replace_work(struct drv_app *app)
 		drv_swap_work(app);
 	if (app->moving == NULL && app->end == DRV_END_NONE)
 		drv_move_look(app);
-	wait_for_move(app);
+	drv_move_wait(app);
 	has_any = app->moving != NULL || app->replaced_count != 0;
 	for (uint32_t i = 0; has_any && i < app->host_count && app->end < DRV_END_FAILED; i++) {
 		struct drv_host *host = &app->hosts[i];
@@ -554,7 +543,7 @@ void drv_replace_no_move(struct drv_host *host)
 		drv_request_past_of(host, r->from);
 	r->from = NULL;
 	r->cause = DRV_CAUSE_FAILURE;
-	host->app->moving = NULL;
+	drv_move_ends(host);
 }
 
 void drv_replace_not_awaited(struct drv_host *host)

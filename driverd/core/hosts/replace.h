@@ -108,8 +108,6 @@ void drv_replace_resume_yield(struct drv_host *host);
 void drv_replace_resume_start(struct drv_host *host);
 /* Brings the hosts that are replaced nearer to running, and finds those that are to be. */
 enum drv_work drv_replace_work(struct drv_app *app);
-/* Whether a host is between two processes, so that the application can neither stop nor end. */
-bool drv_replace_holds(const struct drv_app *app);
 /* The application ends: nothing is replaced any more. */
 void drv_replace_give_up(struct drv_app *app);
 /* Whether a stop waits for the host though a neighbour has ended: what waits for it is lost. */
@@ -143,6 +141,12 @@ bool drv_move_has_more(const struct drv_app *app);
 bool drv_move_may_yield(const struct drv_host *host);
 /* Leaves the host where it is; why is shown until it moves. */
 void drv_move_stays(struct drv_host *host, const char *why);
+/* The host is not the one that moves any more; an adopted application may have another one. */
+void drv_move_ends(struct drv_host *host);
+/* Whether a host is between two processes, so that the application can neither stop nor end. */
+bool drv_move_holds(const struct drv_app *app);
+/* A stop waits for the host that moves, but no longer than for a drain. */
+void drv_move_wait(struct drv_app *app);
 /* A part of what the operators of now have saved, for next. */
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 
