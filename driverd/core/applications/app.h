@@ -16,9 +16,9 @@
 struct drv_adopting;
 struct drv_ended;
 struct drv_host;
+struct drv_resolving;
 struct drv_suspicion;
 struct drv_swap;
-struct drv_wiring;
 
 struct drv_fragment {
 	struct drv_host *host;  /* NULL: not placed */
@@ -84,9 +84,9 @@ struct drv_flows {
 	/* of all: inner ones host by host, then those between hosts */
 	struct fragi_flow_info *items;
 	size_t count;
-	struct drv_edge_rows *rows; /* of all flows; NULL before wiring */
-	struct drv_wiring *wiring;  /* while flows are resolved; NULL: not begun, or done */
-	uint8_t *tokens;            /* of the edges; FW_TOKEN_BYTES each */
+	struct drv_edge_rows *rows;      /* of all flows; NULL before wiring */
+	struct drv_resolving *resolving; /* while flows are resolved; NULL: not begun, or done */
+	uint8_t *tokens;                 /* of the edges; FW_TOKEN_BYTES each */
 };
 
 /* Secrets of a run. */

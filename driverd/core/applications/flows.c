@@ -172,12 +172,12 @@ int drv_flows_choose_transports(struct drv_app *app)
 }
 
 /* How far the resolving of an application's flows has come. */
-struct drv_wiring {
+struct drv_resolving {
 	uint32_t stage;
 	/* in the stage: the host, its fragment, and a row of that one's table; or a flow */
 	uint32_t host, fragment, row;
 	size_t flow;
-	struct fragi_resolving *resolving;
+	struct fragi_resolving *between; /* NULL: not begun */
 };
 
 static bool is_enough(const struct drv_app *app)
@@ -230,7 +230,7 @@ static int gather_interface_ports(struct drv_app *app, const struct fw_fragment 
 /* One fragment's table. */
 static int gather_table(struct drv_app *app, const struct drv_host *host, uint32_t index)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	const struct fw_fragment *table = &host->tables->prepared.fragments[index];
 	const struct fragi_spec_fragment *fragment = &app->spec->fragments[host->fragments[index]];
 	struct fragi_fragment_info *info = &app->flows.infos[host->fragments[index]];
@@ -246,14 +246,14 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 	}
 	if (info->ops == NULL)
 		return -ENOMEM;
-	for (; wiring->row < table->op_count; wiring->row++) {
+	for (; resolving->row < table->op_count; resolving->row++) {
 		if (is_enough(app))
 			return -EAGAIN;
 		app->core->items--;
-		if (op_info(app, &table->ops[wiring->row], &info->ops[wiring->row]) < 0)
+		if (op_info(app, &table->ops[resolving->row], &info->ops[resolving->row]) < 0)
 			return -ENOMEM;
 	}
-	wiring->row = 0;
+	resolving->row = 0;
 	return 0;
 }
 
@@ -274,19 +274,19 @@ static void fill_gaps(struct drv_app *app)
 /* The tables that hosts reported, as those of the whole application, in the order of the spec. */
 static int gather_tables(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	int r;
 
 	if (app->flows.infos == NULL)
 		app->flows.infos = take(app, app->spec->fragment_count, sizeof(*app->flows.infos));
 	if (app->flows.infos == NULL)
 		return -ENOMEM;
-	for (; wiring->host < app->host_count; wiring->host++, wiring->fragment = 0) {
-		const struct drv_host *host = &app->hosts[wiring->host];
+	for (; resolving->host < app->host_count; resolving->host++, resolving->fragment = 0) {
+		const struct drv_host *host = &app->hosts[resolving->host];
 
-		for (; wiring->fragment < host->tables->prepared.fragment_count;
-		     wiring->fragment++) {
-			r = gather_table(app, host, wiring->fragment);
+		for (; resolving->fragment < host->tables->prepared.fragment_count;
+		     resolving->fragment++) {
+			r = gather_table(app, host, resolving->fragment);
 			if (r < 0)
 				return r;
 		}
@@ -298,7 +298,7 @@ static int gather_tables(struct drv_app *app)
 /* Flows inside hosts come first, host by host, each host's in the order of its ledger. */
 static int gather_inner_flows(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	size_t count = 0;
 
 	for (uint32_t h = 0; app->flows.items == NULL && h < app->host_count; h++)
@@ -307,15 +307,15 @@ static int gather_inner_flows(struct drv_app *app)
 		app->flows.items = fragi_calloc(count + 1, sizeof(*app->flows.items));
 	if (app->flows.items == NULL)
 		return -ENOMEM;
-	for (; wiring->host < app->host_count; wiring->host++, wiring->row = 0) {
-		struct drv_host *host = &app->hosts[wiring->host];
+	for (; resolving->host < app->host_count; resolving->host++, resolving->row = 0) {
+		struct drv_host *host = &app->hosts[resolving->host];
 		const struct fw_host_prepared *prepared = &host->tables->prepared;
 
-		if (wiring->row == 0)
+		if (resolving->row == 0)
 			host->first_flow = (uint32_t)app->flows.count;
 		host->inner_flow_count = prepared->flow_count;
-		for (; wiring->row < prepared->flow_count; wiring->row++) {
-			const struct fw_inner_flow *flow = &prepared->flows[wiring->row];
+		for (; resolving->row < prepared->flow_count; resolving->row++) {
+			const struct fw_inner_flow *flow = &prepared->flows[resolving->row];
 
 			if (is_enough(app))
 				return -EAGAIN;
@@ -343,19 +343,19 @@ static struct drv_host *host_of(const struct drv_app *app, uint32_t fragment)
 
 static int resolve_between(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	const struct fragi_spec *spec = app->spec;
 	int r;
 
-	if (wiring->resolving == NULL)
-		wiring->resolving = fragi_resolving_begin(
+	if (resolving->between == NULL)
+		resolving->between = fragi_resolving_begin(
 			spec->flows, spec->flow_count, -1, app->flows.infos, spec->fragment_count,
 			app->flows.items, app->flows.count, &app->diag);
-	if (wiring->resolving == NULL)
+	if (resolving->between == NULL)
 		return -ENOMEM;
-	r = fragi_resolving_step(wiring->resolving, &app->core->items);
+	r = fragi_resolving_step(resolving->between, &app->core->items);
 	if (r == 0)
-		fragi_resolving_take(wiring->resolving, &app->flows.items, &app->flows.count);
+		fragi_resolving_take(resolving->between, &app->flows.items, &app->flows.count);
 	/* The errors of hosts leave gaps in the tables: what would be made from them is not. */
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
@@ -385,11 +385,11 @@ static int check_row_counts(struct drv_app *app)
 
 static int count_edges(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	int r;
 
-	for (; wiring->flow < app->flows.count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
+	for (; resolving->flow < app->flows.count; resolving->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[resolving->flow];
 
 		if (is_enough(app))
 			return -EAGAIN;
@@ -425,19 +425,19 @@ static uint32_t add_edge(struct drv_host *host, size_t flow)
 /* Each host's flows to others, in the order of the run. */
 static int gather_edges(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 
-	for (; wiring->flow < app->flows.count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
-		struct drv_edge_rows *rows = &app->flows.rows[wiring->flow];
+	for (; resolving->flow < app->flows.count; resolving->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[resolving->flow];
+		struct drv_edge_rows *rows = &app->flows.rows[resolving->flow];
 
 		if (is_enough(app))
 			return -EAGAIN;
 		app->core->items--;
 		if (!flow->between_hosts)
 			continue;
-		rows->sender = add_edge(host_of(app, flow->from_fragment), wiring->flow);
-		rows->receiver = add_edge(host_of(app, flow->to_fragment), wiring->flow);
+		rows->sender = add_edge(host_of(app, flow->from_fragment), resolving->flow);
+		rows->receiver = add_edge(host_of(app, flow->to_fragment), resolving->flow);
 	}
 	return 0;
 }
@@ -494,10 +494,10 @@ static void check_pair(struct drv_app *app, const struct fragi_flow_info *flow,
 
 static int check_reach(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 
-	for (; wiring->flow < app->flows.count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
+	for (; resolving->flow < app->flows.count; resolving->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[resolving->flow];
 		struct drv_host *from = host_of(app, flow->from_fragment),
 				*to = host_of(app, flow->to_fragment);
 
@@ -519,20 +519,20 @@ static int (*const stages[])(struct drv_app *app) = {
 
 int drv_flows_resolve(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 	int r = 0;
 
-	if (wiring == NULL)
-		wiring = app->flows.wiring = fragi_calloc(1, sizeof(*wiring));
-	if (wiring == NULL)
+	if (resolving == NULL)
+		resolving = app->flows.resolving = fragi_calloc(1, sizeof(*resolving));
+	if (resolving == NULL)
 		return -ENOMEM;
-	while (r == 0 && wiring->stage < FRAG_COUNT_OF(stages)) {
-		r = stages[wiring->stage](app);
+	while (r == 0 && resolving->stage < FRAG_COUNT_OF(stages)) {
+		r = stages[resolving->stage](app);
 		if (r == -EAGAIN)
 			return r;
-		wiring->stage++;
-		wiring->host = wiring->fragment = wiring->row = 0;
-		wiring->flow = 0;
+		resolving->stage++;
+		resolving->host = resolving->fragment = resolving->row = 0;
+		resolving->flow = 0;
 	}
 	drv_flows_resolving_end(app);
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
@@ -540,13 +540,13 @@ int drv_flows_resolve(struct drv_app *app)
 
 void drv_flows_resolving_end(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->flows.wiring;
+	struct drv_resolving *resolving = app->flows.resolving;
 
-	if (wiring == NULL)
+	if (resolving == NULL)
 		return;
-	fragi_resolving_end(wiring->resolving);
-	fragi_free(wiring);
-	app->flows.wiring = NULL;
+	fragi_resolving_end(resolving->between);
+	fragi_free(resolving);
+	app->flows.resolving = NULL;
 }
 
 bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_info *flow)
