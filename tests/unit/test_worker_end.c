@@ -75,9 +75,7 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 		{FRAGI_FAILURE_EDGE_REFUSED, "its peer was killed first", ""}};
 	from_host(&wired);
 	from_driver(&kill); /* stopped on request while it was wiring */
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "the peer closed the connection"});
+	driver_lost("the peer closed the connection");
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
@@ -92,9 +90,7 @@ Test(worker_end, once_does_not_end_as_another_driver_says_after_its_own_has_spok
 	spawn(1);
 	kill.stop.exit_code = 1;
 	from_driver(&kill);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	app_ended(7, 2);
@@ -119,16 +115,12 @@ Test(worker_end, once_fails_with_its_host)
 Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 {
 	start_attached(true);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_expect_null(did(WRK_DO_EXIT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -251,11 +243,8 @@ Test(worker_end, told_again_and_again_it_does_not_wait_longer)
 
 Test(worker_end, told_to_end_without_hosts_it_ends)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-				.connection = seen_connection,
-				.text = "connection refused"});
+	make_started(false);
+	connect_failed("connection refused");
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
@@ -270,7 +259,7 @@ Test(worker_end, told_to_end_a_host_that_is_not_there_yet_is_killed)
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	exited(0, SIGKILL, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "its workerd was told to end"));
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -308,8 +297,7 @@ Test(worker_end, after_its_exit_nothing_happens)
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
 	cr_expect_eq(actions.count, 0);
-	step((struct wrk_event){
-		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
+	driver_lost("it closed");
 	cr_expect_eq(actions.count, 0);
 	exited(0, SIGKILL, false); /* the process that did not end in time */
 	cr_expect_null(did(WRK_DO_EXIT));
@@ -400,7 +388,7 @@ Test(worker_end, of_many_fragments_some_are_named_and_the_others_counted)
 	create.create.fragment_count = 40;
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	cr_expect_str_eq(
 		logged(FRAGI_LOG_INFO),
 		"runs a_fragment_of_28_characters_, a_fragment_of_28_characters_, a_fragment_of_28_characters_ and 37 more (fraghost 4711)");
@@ -429,16 +417,12 @@ Test(worker_end, once_without_having_served_it_ends_when_its_driver_does_not_com
 		int64_t lost;
 
 		start_attached(true);
-		step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-					.connection = seen_connection,
-					.text = "end of file"});
+		driver_lost("end of file");
 		lost = now;
 		cr_expect_null(did(WRK_DO_EXIT));
 		while (now - lost < (back ? 2000 : 60000) * MS && did(WRK_DO_EXIT) == NULL) {
 			cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-			step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-						.connection = seen_connection,
-						.text = "connection refused"});
+			connect_failed("connection refused");
 		}
 		if (back) {
 			cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));

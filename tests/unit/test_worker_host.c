@@ -85,9 +85,7 @@ Test(worker_host, another_session_counts_its_epochs_anew)
 	start_attached(false);
 	spawn(1);
 	exited(1, 0, false);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
@@ -101,9 +99,7 @@ Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
@@ -136,7 +132,7 @@ Test(worker_host, the_driver_may_kill_a_host_in_any_state)
 	from_driver(&create);
 	from_driver(&kill);
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL, "it came to be after the order");
 	exited(0, SIGKILL, false);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
@@ -272,8 +268,7 @@ Test(worker_host, its_node_is_looked_at_when_the_driver_asks)
 	cr_expect_not_null(did(WRK_DO_EXAMINE));
 	step((struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = &answer});
 	cr_expect_eq(sent(FW_EXAMINED), &answer);
-	step((struct wrk_event){
-		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
+	driver_lost("it closed");
 	step((struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = &answer});
 	cr_expect_null(sent(FW_EXAMINED), "nobody waits for it any more");
 }
@@ -337,9 +332,7 @@ Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "worker a runs 256 hosts already, its most; give it fewer fragments");
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	while (did_nth(WRK_DO_SIGNAL_HOST, killed) != NULL)
 		killed++;
 	cr_expect_eq(killed, WRK_HOSTS_MAX);
@@ -393,7 +386,7 @@ Test(worker_host, long_names_of_fragments_are_cut)
 	create.create.fragment_count = FRAG_COUNT_OF(many);
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	exited(1, 0, false);
 	cr_expect(strstr(
 		sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -421,9 +414,7 @@ Test(worker_host, a_failure_that_a_host_reported_stays_the_first_one)
 	from_host(&other);
 	exited(0, 0, false);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "", "it told why, and goes");
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "the peer closed the connection"});
+	driver_lost("the peer closed the connection");
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, fragi_failure_exit(FRAGI_FAILURE_GRAPH_INVALID));
 }
@@ -440,9 +431,7 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	cr_expect_not_null(sent(FW_HOST_PREPARED));
 	exited(0, 0, false); /* it told why, and goes */
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "the peer closed the connection"});
+	driver_lost("the peer closed the connection");
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
 }

@@ -24,7 +24,7 @@ static int64_t spawn_leased(int64_t after_ns)
 	from_driver(&create);
 	cr_assert_not_null(did(WRK_DO_SPAWN));
 	until_ns = did(WRK_DO_SPAWN)->lease_until_ns;
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	return until_ns;
 }
 
@@ -90,10 +90,8 @@ Test(worker_lease, begins_with_hello_however_late_the_answer_is_read)
 {
 	struct fw_message create = leased(1);
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	now += LEASE_NS;
 	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
 	from_driver(&welcome);
@@ -198,15 +196,12 @@ static int64_t comes_back(void)
 {
 	int64_t hello_ns = now;
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(false);
 	attach_keeping();
 	spawn_leased(0);
 	prepared();
 	now += 1000 * MS;
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "it runs on until its lease ends");
 	cr_assert(timers_until(now + 2000 * MS, WRK_DO_CONNECT));
 	attach_keeping();
@@ -217,13 +212,10 @@ Test(worker_lease, ends_while_the_driver_is_away)
 {
 	int64_t hello_ns = now;
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(false);
 	attach_keeping();
 	spawn_leased(0);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_expect_eq(killed_at(hello_ns + LEASE_NS), hello_ns + LEASE_NS);
 }
 

@@ -9,10 +9,8 @@ TestSuite(worker_log, .fini = finish);
 /* Attached to a driver that takes lines, or not, with a host. */
 static void start_with(bool takes)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 				.connection = seen_connection,
 				.message =
@@ -133,9 +131,7 @@ Test(worker_log, after_the_session_no_line_is_sent)
 	const char *line = "hello";
 
 	start_with(true);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_expect_not(wrk_core_takes_lines(core));
 	cr_expect_null(write_lines(&line, 1, 0));
 }

@@ -30,13 +30,11 @@ static void live_up_to_a_host(void)
 	struct fw_host_stats stats = {.ops = ops, .op_count = 2};
 	struct fw_message create = create_of(7, 1, 1), wire = host_frame(FW_HOST_WIRE);
 
-	make(true);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(true);
+	connected("127.0.0.1");
 	from_driver(&welcome);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	host_says(FW_HOST_PREPARED);
 	from_driver(&wire);
 	host_says(FW_HOST_WIRED);
@@ -66,9 +64,7 @@ static void end_by_an_order(void)
 static void end_by_a_lost_driver(void)
 {
 	live_up_to_a_host();
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	exited(0, SIGKILL, true);
 }
 

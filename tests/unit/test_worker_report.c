@@ -31,17 +31,14 @@ static uint32_t attach_as(const char *proof, bool keeps_hosts)
 
 static void start_as(const char *proof)
 {
-	make(false);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
+	make_started(false);
 	cr_expect_eq(attach_as(proof, true), 0);
 	cr_expect_null(sent(FW_REPORTED), "there was nothing to report");
 }
 
 static void lose_driver(void)
 {
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 }
 
 static void reconnect(void)
@@ -317,10 +314,7 @@ Test(worker_report, a_refusal_does_not_end_a_worker_whose_hosts_run)
 	spawn(1);
 	lose_driver();
 	reconnect();
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-					     .connection = seen_connection,
-					     .text = "127.0.0.1"}),
-		     0);
+	connected("127.0.0.1");
 	refused.refused.failure =
 		(struct fw_failure){FRAGI_FAILURE_DRIVER_FULL, "driverd is full", ""};
 	from_driver(&refused);
@@ -348,7 +342,7 @@ static size_t spawn_with(uint32_t number, const void *source, size_t source_byte
 	create.create.source_bytes = (uint32_t)source_bytes;
 	from_driver(&create);
 	cr_assert_not_null(did(WRK_DO_SPAWN));
-	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	spawned(seen_host);
 	return frame_bytes(&create);
 }
 
@@ -608,9 +602,7 @@ Test(worker_report, with_hosts_it_tries_each_second)
 			}
 			if (now - began > longest[hosts])
 				longest[hosts] = now - began;
-			step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-						.connection = seen_connection,
-						.text = "connection refused"});
+			connect_failed("connection refused");
 		}
 		finish();
 	}

@@ -9,13 +9,9 @@ Test(worker_session, attaches_and_beats)
 {
 	const struct fw_hello *hello;
 
-	make(false);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
+	make_started(false);
 	cr_assert_not_null(did(WRK_DO_CONNECT));
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-					     .connection = seen_connection,
-					     .text = "10.0.0.2"}),
-		     0);
+	connected("10.0.0.2");
 	hello = &sent(FW_HELLO)->hello;
 	cr_expect_eq(hello->major, FW_PROTOCOL_MAJOR);
 	cr_expect_eq(hello->role, FW_ROLE_WORKER);
@@ -45,13 +41,9 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	int64_t last, pause = 0;
 	int lines = 0;
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(false);
 	for (int i = 0; i < 20; i++) {
-		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-						     .connection = seen_connection,
-						     .text = "connection refused"}),
-			     0);
+		connect_failed("connection refused");
 		lines += logged(FRAGI_LOG_INFO) != NULL;
 		if (i == 0)
 			cr_expect_str_eq(
@@ -94,11 +86,8 @@ Test(worker_session, another_users_process_on_the_port_is_waited_out_and_warned_
 {
 	int lines = 0;
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-				.connection = seen_connection,
-				.text = "connection refused"});
+	make_started(false);
+	connect_failed("connection refused");
 	for (int i = 0; i < 3; i++) {
 		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 		strangers_port();
@@ -112,8 +101,7 @@ Test(worker_session, another_users_process_on_the_port_is_waited_out_and_warned_
 	cr_expect_eq(lines, 1);
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
-	step((struct wrk_event){
-		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it left"});
+	driver_lost("it left");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	strangers_port();
 	cr_expect_not_null(logged(FRAGI_LOG_WARN), "the right driver was there meanwhile");
@@ -121,8 +109,7 @@ Test(worker_session, another_users_process_on_the_port_is_waited_out_and_warned_
 
 Test(worker_session, with_once_another_users_process_on_the_port_ends_it)
 {
-	make(true);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(true);
 	strangers_port();
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "user bob"));
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -138,10 +125,8 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 			     "this driver speaks protocol 2.0, the worker 1.0", ""}},
 	};
 
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	from_driver(&refused);
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "protocol 2.0"));
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
@@ -159,8 +144,7 @@ Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_he
 	step(lost);
 	cr_expect_str_eq(logged(FRAGI_LOG_WARN), "waiting for the network: eth0 has no link");
 	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	connected("");
 	message = sent(FW_HELLO);
 	cr_assert_not_null(message);
 	cr_expect_str_eq(message->hello.waits_for, "eth0 has no link");
@@ -185,10 +169,8 @@ Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_he
 /* They were asked for while the worker was at work already. */
 Test(worker_session, gpus_that_are_found_after_hello_go_out_at_once_and_with_each_beat)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	make_started(false);
+	connected("");
 	cr_expect_eq(sent(FW_HELLO)->hello.gpu_memory_bytes, 0);
 	from_driver(&welcome);
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
@@ -201,23 +183,18 @@ Test(worker_session, gpus_that_are_found_after_hello_go_out_at_once_and_with_eac
 		cr_expect_eq(sent(FW_BEAT)->beat.gpus, 2);
 		cr_expect_eq(sent(FW_BEAT)->beat.gpu_memory_bytes, UINT64_C(48) << 30);
 	}
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	connected("");
 	cr_expect_eq(sent(FW_HELLO)->hello.gpus, 2);
 }
 
 Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(false);
 	cr_assert(timers_until(now + WRK_CONNECT_NS, WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	connected("");
 	cr_assert(timers_until(now + FRAGI_DEAD_NS, WRK_DO_DISCONNECT));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
@@ -227,12 +204,9 @@ Test(worker_session, it_comes_back_with_the_secret_of_its_session)
 	const struct fw_hello *hello;
 
 	start_attached(false);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	connected("");
 	hello = &sent(FW_HELLO)->hello;
 	cr_expect_eq(hello->session, welcome.welcome.session);
 	cr_expect_arr_eq(hello->secret, welcome.welcome.secret, FW_SECRET_BYTES);
@@ -242,12 +216,9 @@ Test(worker_session, it_comes_back_with_the_secret_of_its_session)
 Test(worker_session, a_refused_key_ends_a_worker_that_no_driver_has_accepted)
 {
 	for (int i = 0; i < 2; i++) {
-		make(false);
-		step((struct wrk_event){.kind = WRK_EVENT_START});
+		make_started(false);
 		if (i == 1)
-			step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-						.connection = seen_connection,
-						.text = ""});
+			connected("");
 		step((struct wrk_event){.kind = i == 0 ? WRK_EVENT_CONNECT_FAILED
 						       : WRK_EVENT_DRIVER_LOST,
 					.connection = seen_connection,
@@ -278,9 +249,7 @@ Test(worker_session, a_refused_key_makes_a_service_wait_longer_and_longer)
 		step((struct wrk_event){.kind = WRK_EVENT_START});
 		for (int i = 0; i < 15; i++) {
 			if (by_hello) {
-				step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-							.connection = seen_connection,
-							.text = ""});
+				connected("");
 				from_driver(&refused);
 			} else {
 				step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
@@ -310,9 +279,7 @@ Test(worker_session, a_refused_key_makes_a_service_wait_longer_and_longer)
 Test(worker_session, a_refused_key_does_not_end_a_worker_that_was_attached)
 {
 	start_attached(false);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 				.connection = seen_connection,
@@ -324,16 +291,12 @@ Test(worker_session, a_refused_key_does_not_end_a_worker_that_was_attached)
 
 Test(worker_session, what_does_not_answer_hello_may_be_no_driver)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
-				.connection = seen_connection,
-				.text = "connection refused"});
+	make_started(false);
+	connect_failed("connection refused");
 	cr_assert_not_null(logged(FRAGI_LOG_INFO));
 	for (int i = 0; i < 2; i++) {
 		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-		step((struct wrk_event){
-			.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+		connected("");
 		step((struct wrk_event){
 			.kind = WRK_EVENT_DRIVER_LOST,
 			.connection = seen_connection,
@@ -384,9 +347,7 @@ Test(worker_session, hosts_end_with_the_driver_and_the_worker_comes_back)
 
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM, "its operators stop first");
 	cr_expect_str_eq(
@@ -409,9 +370,7 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "connection reset"});
+	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
@@ -436,10 +395,8 @@ Test(worker_session, own_sleep_is_no_silence_of_others)
 
 Test(worker_session, own_sleep_before_the_welcome_is_no_silence_of_the_driver)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	make_started(false);
+	connected("");
 	now += 60000 * MS;
 	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 	cr_expect_null(did(WRK_DO_DISCONNECT));
@@ -532,11 +489,8 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 			.refused = {{(enum fragi_failure)codes[i][0], "no", ""}}};
 
 		finish();
-		make(false);
-		step((struct wrk_event){.kind = WRK_EVENT_START});
-		step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-					.connection = seen_connection,
-					.text = "127.0.0.1"});
+		make_started(false);
+		connected("127.0.0.1");
 		from_driver(&refused);
 		cr_assert_not_null(did(WRK_DO_EXIT));
 		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
@@ -563,10 +517,8 @@ Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
 
 Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	from_driver(&beat);
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
 	cr_expect(strstr(logged(FRAGI_LOG_INFO), "it did not answer HELLO with WELCOME"));
@@ -575,13 +527,11 @@ Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
 
 Test(worker_session, nothing_is_heard_before_the_connection_is_there_and_it_comes_once)
 {
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
+	make_started(false);
 	from_driver(&welcome);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_CONNECTING);
 	attach();
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	connected("127.0.0.1");
 	cr_expect_null(sent(FW_HELLO));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
@@ -593,17 +543,12 @@ Test(worker_session, a_driver_that_does_not_welcome_is_given_up_in_this_workers_
 	int64_t from;
 
 	slow.welcome.dead_ns = 60000 * MS;
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	make_started(false);
+	connected("");
 	from_driver(&slow);
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "end of file"});
+	driver_lost("end of file");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	connected("");
 	from = now;
 	cr_assert(timers_until(now + 60000 * MS, WRK_DO_DISCONNECT));
 	cr_expect_eq(now - from, FRAGI_DEAD_NS);
@@ -634,10 +579,8 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 
 	quick.welcome.beat_ns = 1; /* would have it beat a billion times a second */
 	quick.welcome.dead_ns = 1;
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	from_driver(&quick);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	from = now;
@@ -647,10 +590,8 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 	finish();
 	slow.welcome.beat_ns = INT64_MAX / 2;
 	slow.welcome.dead_ns = INT64_MAX;
-	make(false);
-	step((struct wrk_event){.kind = WRK_EVENT_START});
-	step((struct wrk_event){
-		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	make_started(false);
+	connected("127.0.0.1");
 	from_driver(&slow);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	cr_assert_not(timers_until(now + 599000 * MS, WRK_DO_DISCONNECT));

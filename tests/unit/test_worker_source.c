@@ -60,9 +60,7 @@ Test(worker_source, graphs_are_of_one_session, .fini = finish)
 {
 	start_attached(false);
 	creates(1, "first");
-	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
-				.connection = seen_connection,
-				.text = "it was killed"});
+	driver_lost("it was killed");
 	cr_assert(timers_until(now + 60000 * MS, WRK_DO_CONNECT));
 	attach();
 	creates(2, NULL);

@@ -167,20 +167,39 @@ static const struct fw_message welcome = {
 };
 static const struct fw_message beat = {.kind = FW_BEAT};
 
+static inline void make_started(bool once)
+{
+	make(once);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
+}
+static inline void of_connection(enum wrk_event_kind kind, const char *text)
+{
+	cr_assert_eq(
+		step((struct wrk_event){.kind = kind, .connection = seen_connection, .text = text}),
+		0);
+}
+static inline void connected(const char *own_address)
+{
+	of_connection(WRK_EVENT_CONNECTED, own_address);
+}
+static inline void connect_failed(const char *why)
+{
+	of_connection(WRK_EVENT_CONNECT_FAILED, why);
+}
+static inline void driver_lost(const char *why)
+{
+	of_connection(WRK_EVENT_DRIVER_LOST, why);
+}
 static inline void attach(void)
 {
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-					     .connection = seen_connection,
-					     .text = "127.0.0.1"}),
-		     0);
+	connected("127.0.0.1");
 	cr_assert_not_null(sent(FW_HELLO));
 	from_driver(&welcome);
 	cr_assert_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
 static inline void start_attached(bool once)
 {
-	make(once);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
+	make_started(once);
 	attach();
 }
 static inline struct fw_message create_of(uint64_t run, uint32_t host, uint64_t epoch)
@@ -193,6 +212,12 @@ static inline struct fw_message create_of(uint64_t run, uint32_t host, uint64_t 
 		.create = {.application = "app", .fragments = fragment_names, .fragment_count = 1},
 	};
 }
+static inline void spawned(uint32_t host)
+{
+	cr_assert_eq(
+		step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = host, .pid = 4711}),
+		0);
+}
 static inline void spawn(uint64_t epoch)
 {
 	struct fw_message create = create_of(7, 1, epoch);
@@ -200,9 +225,7 @@ static inline void spawn(uint64_t epoch)
 	from_driver(&create);
 	cr_assert_not_null(did(WRK_DO_SPAWN));
 	cr_assert_eq(did(WRK_DO_SPAWN)->message, &create);
-	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711}),
-		     0);
+	spawned(seen_host);
 	cr_assert_eq(wrk_core_host_state(core, seen_host), WRK_HOST_UP);
 }
 static inline struct fw_message host_frame(enum fw_kind kind)
