@@ -39,7 +39,7 @@ nightly)
 lint make -s lint
 recipes tests/planted/recipes.sh
 builds tests/builds.sh
-ndebug make -s ndebug AGAIN=0
+ndebug env FRAG_TEST_MORE=4 make -s ndebug AGAIN=0
 freeze env FREEZES=40 python3 tests/integration/cluster.py test_failures Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh

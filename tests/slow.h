@@ -16,4 +16,12 @@ static inline int64_t times_slower(void)
 	return times != NULL ? atoi(times) : 1;
 }
 
+/* How many times as much a long repetition has: make nightly asks for more of the same. */
+static inline int times_more(void)
+{
+	const char *times = getenv("FRAG_TEST_MORE");
+
+	return times != NULL ? atoi(times) : 1;
+}
+
 #endif
