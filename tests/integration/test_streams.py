@@ -10,10 +10,10 @@ import subprocess
 import threading
 import unittest
 
+import clips
 import cluster
 
-TOOLS = os.path.join(cluster.BUILD, "tests", "video")
-FRAMES = 60
+FRAMES = 30
 
 APP = """
 frag: 1
@@ -113,17 +113,8 @@ class StreamTest(cluster.ClusterTest):
         super().setUp()
         self.app = self.write("app.yaml", APP)
 
-    def clip(self):
-        clip = self.path("clip.mkv")
-        if os.path.exists(clip):
-            with open(clip, "rb") as f:
-                return f.read()
-        subprocess.run(
-            ["/bin/sh", "-ec", "%s moving %d | ffmpeg -v error -f rawvideo -pix_fmt rgb24 -s 480x320 -r 25 -i - "
-             "-c:v libx264 -g 10 -bf 0 -crf 18 -pix_fmt yuv420p %s" % (os.path.join(TOOLS, "make_clip"), FRAMES, clip)],
-            check=True, timeout=120)
-        with open(clip, "rb") as f:
-            return f.read()
+    def clip(self, frames=FRAMES):
+        return clips.make(self.path("clip.mkv"), "moving", frames, "-g", "10", "-bf", "0")
 
     def run_app(self, url, *args):
         return self.start("fragctl", "run", "--output", "json", self.app, "--", "--url", url, *args)
@@ -150,7 +141,7 @@ class Streams(StreamTest):
 
     def test_a_good_server_is_played_to_the_end(self):
         self.assertEqual(self.frames(self.run_app(self.serve("good").url)), FRAMES)
-        subprocess.run([os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mkv"), str(FRAMES)], check=True,
+        subprocess.run([os.path.join(clips.TOOLS, "check_clip"), "indices", self.path("out.mkv"), str(FRAMES)], check=True,
                        capture_output=True, timeout=60)
 
     def test_a_receiver_that_is_slow_is_named_with_the_policy_that_helps(self):

@@ -12,13 +12,14 @@ import signal
 import subprocess
 import unittest
 
+import clips
 import cluster
 
-TOOLS = os.path.join(cluster.BUILD, "tests", "video")
 REAL = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
 EXAMPLE = os.path.join(cluster.TOP, "examples", "video_replayer_distributed", "app.yaml")
 REPLACE = ("--set", "play.recorder.overwrite=true")
 FRAMES = 120
+REAL_FRAMES = 60
 WARMUP = 15
 
 APP = """
@@ -92,11 +93,9 @@ class Video(cluster.ClusterTest):
         self.assertEqual((p.wait(), p.stderr), (0, ""))
 
     def make_clip(self, kind, frames=FRAMES):
-        """The clip of known content, encoded by ffmpeg with pictures that refer to later ones."""
+        """The clip of known content, with pictures that refer to later ones."""
         clip = self.path("clip.mp4")
-        self.tool("/bin/sh", "-ec",
-                  "%s %s %d | ffmpeg -v error -f rawvideo -pix_fmt rgb24 -s 480x320 -r 25 -i - -c:v libx264 -crf 18 "
-                  "-bf 3 -pix_fmt yuv420p %s" % (os.path.join(TOOLS, "make_clip"), kind, frames, clip))
+        clips.make(clip, kind, frames, "-bf", "3")
         return clip
 
     def count(self, video):
@@ -136,7 +135,7 @@ class Video(cluster.ClusterTest):
         whole = os.path.join(self.folder, "whole")
         for suffix, flags in ((".mkv", ()), (".mp4", ("-movflags", "+faststart")), (".live.mkv", ("-live", "1")),
                               (".avi", ("-c:v", "mjpeg"))):
-            self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "2", "-an", "-c:v", "copy", *flags, whole + suffix)
+            self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "1", "-an", "-c:v", "copy", *flags, whole + suffix)
             with open(whole + suffix, "rb") as f:
                 data = f.read()
             with open(whole + "_half" + suffix, "wb") as f:
@@ -181,8 +180,8 @@ class Video(cluster.ClusterTest):
             self.assertEqual((f["sent"], f["delivered"]), (frames, frames), f["from"])
 
     def check_known(self, frames=FRAMES):
-        self.tool(os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
-        self.tool(os.path.join(TOOLS, "check_clip"), "boxes", self.path("boxes"), frames, WARMUP)
+        self.tool(os.path.join(clips.TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
+        self.tool(os.path.join(clips.TOOLS, "check_clip"), "boxes", self.path("boxes"), frames, WARMUP)
 
     def test_every_frame_in_order_and_boxes_about_the_square(self):
         self.assert_all_crossed(self.run_here(self.make_clip("moving")), FRAMES)
@@ -235,7 +234,7 @@ class Video(cluster.ClusterTest):
         self.assertRegex(p.stderr + p.stdout, r"fragment2\.picture: cannot write the picture .*file/frame.png: Not a directory")
         frames = self.count(self.path("out.mp4"))
         self.assertTrue(45 <= frames <= FRAMES, frames)
-        self.tool(os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
+        self.tool(os.path.join(clips.TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
         self.assert_nothing_left()
 
     def test_a_clip_that_is_not_there_is_told_before_anything_runs(self):
@@ -378,22 +377,23 @@ flows: [replayer.output -> recorder.input]
 
     def test_the_real_clip_is_itself_outside_the_boxes(self):
         clip = self.path("real.mp4")
-        self.tool("ffmpeg", "-v", "error", "-i", REAL, "-frames:v", FRAMES, "-an", "-c:v", "copy", clip)
-        self.assert_all_crossed(self.run_apart(clip, "--min_area", "400"), FRAMES)
-        self.assertEqual(self.count(self.path("out.mp4")), FRAMES)
-        said = self.tool(os.path.join(TOOLS, "check_clip"), "outside", self.path("out.mp4"), clip, self.path("boxes"),
-                         768, 576, FRAMES)
+        self.tool("ffmpeg", "-v", "error", "-i", REAL, "-frames:v", REAL_FRAMES, "-an", "-c:v", "copy", clip)
+        self.assert_all_crossed(self.run_apart(clip, "--min_area", "400"), REAL_FRAMES)
+        self.assertEqual(self.count(self.path("out.mp4")), REAL_FRAMES)
+        said = self.tool(os.path.join(clips.TOOLS, "check_clip"), "outside", self.path("out.mp4"), clip, self.path("boxes"),
+                         768, 576, REAL_FRAMES)
         self.assertGreaterEqual(float(re.search(r"([0-9.]+) dB", said).group(1)), 30.0)
         with open(self.path("boxes")) as f:
             boxed = {line.split()[0] for line in f}
-        self.assertGreater(len(boxed), FRAMES - WARMUP - 10, "people walk through nearly all of it")
+        self.assertGreater(len(boxed), REAL_FRAMES - WARMUP - 10, "people walk through nearly all of it")
         with open(self.path("frame.png"), "rb") as f:
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
 
     def test_the_example_records_every_frame_and_a_picture(self):
-        p = self.start("fragctl", "run", "--output", "json", EXAMPLE, "--", "--realtime", "false", "--out", self.folder)
+        p = self.start("fragctl", "run", "--output", "json", "--set", "fragment1.replayer.count=100", EXAMPLE, "--",
+                       "--realtime", "false", "--out", self.folder, "--picture", "70")
         self.assertEqual(p.wait(120), 0, p.stderr)
-        self.assert_all_crossed(self.checked(p), 300)
-        self.assertEqual(self.count(self.path("boxes.mp4")), 300)
+        self.assert_all_crossed(self.checked(p), 100)
+        self.assertEqual(self.count(self.path("boxes.mp4")), 100)
         with open(self.path("frame.png"), "rb") as f:
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
