@@ -90,6 +90,14 @@ static inline void say_report(struct world *w, uint64_t connection, uint32_t num
 		      number == 1 ? "f1" : "f2");
 }
 
+/* The same with its tables. */
+static inline void say_running(struct world *w, uint64_t connection, uint32_t number,
+			       const char *text)
+{
+	say_report(w, connection, number, text);
+	say_prepared(w, connection, number, number == 1 ? "f1" : "f2", number == 1);
+}
+
 static inline void say_reported(struct world *w, uint64_t connection)
 {
 	say(w, connection, &(struct fw_message){.kind = FW_REPORTED});
@@ -100,11 +108,9 @@ static inline void report_two(struct world *w)
 {
 	hello_reporting(w, 1, 2);
 	hello_reporting(w, 2, 1);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_reported(w, 1);
-	say_report(w, 2, 2, two_fragments);
-	say_prepared(w, 2, 2, "f2", false);
+	say_running(w, 2, 2, two_fragments);
 	written(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
 }

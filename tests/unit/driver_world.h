@@ -426,6 +426,15 @@ static inline const struct fw_message *taken(struct world *w, uint64_t connectio
 	return NULL;
 }
 
+/* The same where it must have been sent. */
+#define must_take(w, connection, kind)                                                             \
+	({                                                                                         \
+		const struct fw_message *taken_message = taken(w, connection, kind);               \
+                                                                                                   \
+		cr_assert_not_null(taken_message, "%s", (w)->log);                                 \
+		taken_message;                                                                     \
+	})
+
 /* The application whose hosts speak; the first one has epoch 1 as well. */
 static uint64_t speaking_run = 1;
 /* Of a host that was started again; 0: that of its application. */
@@ -566,11 +575,25 @@ static inline void say_exit(struct world *w, uint64_t connection, uint32_t host,
 	say(w, connection, &message);
 }
 
+/* The last counts of a host, and its exit. */
+static inline void say_end(struct world *w, uint64_t connection, uint32_t host, uint64_t sent,
+			   uint64_t delivered, int code, int signal)
+{
+	say_stats(w, connection, host, true, sent, delivered);
+	say_exit(w, connection, host, code, signal, "");
+}
+
 /* Two workers come: a (connection 1) with f1, b (2) with f2. */
 static inline void both_come(struct world *w)
 {
 	hello(w, 1, "a", "f1");
 	hello(w, 2, "b", "f2");
+}
+
+static inline void both_prepare(struct world *w)
+{
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
 }
 
 /* Prepared, they are wired and started. */
@@ -595,8 +618,7 @@ static inline void to_prepared(struct world *w)
 	app(w, two_fragments);
 	both_come(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WIRING);
 }
 
@@ -627,8 +649,7 @@ static inline void two_run(struct world *w, const char *text)
 	world_init(w);
 	app(w, text);
 	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	forget_requests(w, 2);
 }

@@ -30,17 +30,14 @@ WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 
 	hello_reporting(w, 1, 2);
 	hello_reporting(w, 2, 1);
-	say_report(w, 1, 1, migrating);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, migrating);
 	say_reported(w, 1);
-	say_report(w, 2, 2, migrating);
-	say_prepared(w, 2, 2, "f2", false);
+	say_running(w, 2, 2, migrating);
 	written(w);
 	cr_expect_null(taken(w, 2, FW_HOST_ADOPTED), "not all is known of it");
 	say_reported(w, 2);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
-	adopted = taken(w, 2, FW_HOST_ADOPTED);
-	cr_assert_not_null(adopted);
+	adopted = must_take(w, 2, FW_HOST_ADOPTED);
 	cr_expect_eq(adopted->host, 2);
 	cr_expect_eq(adopted->epoch, RUN);
 	cr_expect_not(adopted->adopted.is_inexact);
@@ -93,17 +90,14 @@ WORLD_TEST(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_
 
 	hello_reporting(w, 1, 2);
 	hello_reporting(w, 2, 1);
-	say_report(w, 1, 1, migrating);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, migrating);
 	say_reported(w, 1);
-	say_report(w, 2, 2, migrating);
-	say_prepared(w, 2, 2, "f2", false);
+	say_running(w, 2, 2, migrating);
 	say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
 	say_reported(w, 2);
 	others_may_come(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
-	adopted = taken(w, 2, FW_HOST_ADOPTED);
-	cr_assert_not_null(adopted, "%s", w->log);
+	adopted = must_take(w, 2, FW_HOST_ADOPTED);
 	cr_expect(adopted->adopted.is_inexact);
 	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
 }
@@ -122,10 +116,8 @@ WORLD_TEST(driver_adopt, what_has_ended_is_not_the_host_before_all_had_time_to_r
 			 leases[i]);
 		comes_back(w);
 		hello_reporting(w, 1, 2);
-		say_report(w, 1, 1, text);
-		say_prepared(w, 1, 1, "f1", true);
-		say_report(w, 1, 2, text);
-		say_prepared(w, 1, 2, "f2", false);
+		say_running(w, 1, 1, text);
+		say_running(w, 1, 2, text);
 		say_exit(w, 1, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
 		say_reported(w, 1);
 		written(w);
@@ -167,10 +159,8 @@ WORLD_TEST(driver_adopt, what_may_have_run_on_a_worker_that_is_new_is_inexact, N
 		hello_by(w, 2, "b", NULL,
 			 (struct fw_hello){.worker_address = "127.0.0.1", .session = !is_new});
 		hello_reporting(w, 1, 2);
-		say_report(w, 1, 1, migrating);
-		say_prepared(w, 1, 1, "f1", true);
-		say_report(w, 1, 2, migrating);
-		say_prepared(w, 1, 2, "f2", false);
+		say_running(w, 1, 1, migrating);
+		say_running(w, 1, 2, migrating);
 		say_exit(w, 1, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
 		say_reported(w, 1);
 		others_may_come(w);
@@ -217,11 +207,9 @@ WORLD_TEST(driver_adopt, workers_of_one_name_are_not_taken_for_each_other, NULL)
 		if (!knows_name) /* else it is known that it is not b */
 			hello_by(w, 2, "b", NULL, one);
 		hello_reporting(w, 1, 1);
-		say_report(w, 1, 1, migrating);
-		say_prepared(w, 1, 1, "f1", true);
+		say_running(w, 1, 1, migrating);
 		say_reported(w, 1);
-		say_report(w, 3, 2, migrating);
-		say_prepared(w, 3, 2, "f2", false);
+		say_running(w, 3, 2, migrating);
 		say_exit(w, 3, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
 		say_reported(w, 3);
 		written(w);
@@ -258,11 +246,9 @@ WORLD_TEST(driver_adopt, where_nobody_knows_what_ran_last_the_record_says_so, NU
 		comes_back(w);
 		hello_reporting(w, 1, 2);
 		hello_reporting(w, 2, 1);
-		say_report(w, 1, 1, migrating);
-		say_prepared(w, 1, 1, "f1", true);
+		say_running(w, 1, 1, migrating);
 		say_reported(w, 1);
-		say_report(w, 2, 2, migrating);
-		say_prepared(w, 2, 2, "f2", false);
+		say_running(w, 2, 2, migrating);
 		if (has_died == 1)
 			say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed");
 		say_reported(w, 2);
@@ -523,8 +509,7 @@ WORLD_TEST(driver_adopt, a_worker_keeps_a_process_that_its_run_went_on_without, 
 		hello_reporting(w, 3, 1);
 		say_report(w, 3, 2, two_fragments);
 		say_reported(w, 3);
-		kill = taken(w, 3, FW_HOST_KILL);
-		cr_assert_not_null(kill, "%s", w->log);
+		kill = must_take(w, 3, FW_HOST_KILL);
 		cr_expect(kill->stop.restarts, "its run does not end with it");
 		cr_expect_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
 		for (uint32_t host = 1; host <= 2; host++)
@@ -543,8 +528,7 @@ WORLD_TEST(driver_adopt, what_is_given_up_ends_when_that_is_on_the_disk, comes_b
 {
 	restore(w, RUN);
 	hello_reporting(w, 1, 1);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_reported(w, 1);
 	others_may_come(w);
 	assert_has(w->log, "not all of its workers have come back in time");
@@ -562,8 +546,7 @@ WORLD_TEST(driver_adopt, a_process_of_what_is_failing_is_ended_for_its_cause, co
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
 	hello_reporting(w, 3, 1);
 	say_report(w, 3, 2, two_fragments);
-	kill = taken(w, 3, FW_HOST_KILL);
-	cr_assert_not_null(kill, "%s", w->log);
+	kill = must_take(w, 3, FW_HOST_KILL);
 	cr_expect_not(kill->stop.restarts);
 	cr_expect_eq(kill->stop.failure, FRAGI_FAILURE_WORKER_LOST);
 	assert_has(kill->stop.reason, "which ran f2, was lost: reset");
@@ -929,8 +912,7 @@ Test(driver_adopt, what_an_earlier_driver_kept_is_read_and_what_it_ran_is_adopte
 	speaking_epoch[1] = 8;
 	say_exit(w, 2, 1, 139, 11, "");
 	written(w);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_gt(create->epoch, 1030);
 	cr_expect_eq(create->run, 3);
 	cr_expect_eq(drv_core_named_state(w->core, "restarted"), DRV_APP_RUNNING);

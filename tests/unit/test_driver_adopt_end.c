@@ -24,8 +24,7 @@ WORLD_TEST(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_th
 WORLD_TEST(driver_adopt, a_stop_kills_what_was_being_started_again_and_is_no_failure, comes_back)
 {
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, restarting);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, restarting);
 	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", restarting, "f2", false);
 	say_prepared(w, 1, 2, "f2", false);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
@@ -108,10 +107,8 @@ WORLD_TEST(driver_adopt, an_application_that_was_killed_before_it_was_done_was_s
 WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a_stop, comes_back)
 {
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, restarting);
-	say_prepared(w, 1, 1, "f1", true);
-	say_report(w, 1, 2, restarting);
-	say_prepared(w, 1, 2, "f2", false);
+	say_running(w, 1, 1, restarting);
+	say_running(w, 1, 2, restarting);
 	say_exit(w, 1, 2, 137, 9, "");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	say_reported(w, 1);
@@ -149,8 +146,7 @@ WORLD_TEST(driver_adopt, a_failure_comes_before_a_stop_of_an_operator, comes_bac
 	ends.report.failure = FRAGI_FAILURE_OPERATOR_FAILED;
 	ends.report.reason = "f2.rx: no disk";
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_event(w, 1, 1, FW_STATE_STOPPED, "");
 	say_event(w, 1, 1, FW_STATE_DONE, "");
 	say_report_of(w, 1, ends, "app", two_fragments, "f2");

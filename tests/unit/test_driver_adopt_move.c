@@ -18,8 +18,7 @@ static void report_both(struct world *w,
 	say_reported(w, 2);
 	speaking_epoch[2] = RUN;
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_report_of(w, 1, old, "app", two_fragments, "f2");
 	say_prepared(w, 1, 2, "f2", false);
 	written(w);
@@ -38,17 +37,13 @@ WORLD_TEST(driver_adopt, a_move_goes_on_to_what_was_prepared, comes_back)
 	say_reported(w, 1);
 	written(w);
 	assert_has(w->log, "f2 goes on moving from worker a to worker b");
-	m = taken(w, 1, FW_HOST_STOP);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 1, FW_HOST_STOP);
 	cr_expect(m->stop.restarts && m->stop.drain_ns > 0);
-	m = taken(w, 1, FW_HOST_SUSPEND);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_SUSPEND);
 	cr_expect_eq(m->suspend.peer_epoch, RUN);
 	say_event(w, 1, 2, FW_STATE_DONE, "");
-	say_stats(w, 1, 2, true, 0, 5);
-	say_exit(w, 1, 2, 0, 0, "");
-	m = taken(w, 2, FW_HOST_PAST);
-	cr_assert_not_null(m, "%s", w->log);
+	say_end(w, 1, 2, 0, 5, 0, 0);
+	m = must_take(w, 2, FW_HOST_PAST);
 	cr_expect_eq(m->epoch, RUN + 1);
 	cr_expect(m->stats.final, "nothing is missing in it");
 	cr_expect_not_null(taken(w, 2, FW_HOST_WIRE));
@@ -68,17 +63,14 @@ WORLD_TEST(driver_adopt, a_move_begins_anew_when_the_old_process_had_ended, come
 
 	report_both(w, waits_for_its_peers);
 	say_event(w, 1, 2, FW_STATE_DONE, "");
-	say_stats(w, 1, 2, true, 0, 5);
-	say_exit(w, 1, 2, 0, 0, "");
+	say_end(w, 1, 2, 0, 5, 0, 0);
 	say_reported(w, 1);
 	written(w);
 	while (drv_core_app_state(w->core) == DRV_APP_WAITING)
 		pass_beating(w, SECOND, 1, 2);
-	kill = taken(w, 2, FW_HOST_KILL);
-	cr_assert_not_null(kill, "%s", w->log);
+	kill = must_take(w, 2, FW_HOST_KILL);
 	cr_expect_eq(kill->epoch, RUN + 1);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(create->host, 2);
 	cr_expect_gt(create->epoch, RUN + 1);
 	cr_expect_null(taken(w, 2, FW_HOST_PAST));
@@ -116,8 +108,7 @@ WORLD_TEST(driver_adopt, a_process_that_was_being_killed_to_be_moved_is_no_failu
 	say_reported(w, 1);
 	written(w);
 	say_event(w, 1, 2, FW_STATE_DONE, "");
-	say_stats(w, 1, 2, true, 0, 5);
-	say_exit(w, 1, 2, 137, 9, "");
+	say_end(w, 1, 2, 0, 5, 137, 9);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 	cr_expect_not_null(taken(w, 2, FW_HOST_PAST), "%s", w->log);
 }
@@ -133,8 +124,7 @@ WORLD_TEST(driver_adopt, what_has_taken_over_is_the_host, comes_back)
 	const struct fw_message *m;
 
 	report_both(w, has_taken_over);
-	say_stats(w, 1, 2, true, 0, 5);
-	say_exit(w, 1, 2, 0, 0, "");
+	say_end(w, 1, 2, 0, 5, 0, 0);
 	say_reported(w, 1);
 	written(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
@@ -157,8 +147,7 @@ WORLD_TEST(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_repo
 	struct fw_message old;
 
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	old = of_host(FW_HOST_REPORT, 2);
 	old.report.yields = true;
 	say_report_of(w, 1, old, "app", two_fragments, "f2");
@@ -175,26 +164,22 @@ WORLD_TEST(driver_adopt, the_counts_of_what_made_way_are_not_the_last_ones, come
 	struct fw_message old;
 
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	old = of_host(FW_HOST_REPORT, 2);
 	old.report.yields = true;
 	say_report_of(w, 1, old, "app", two_fragments, "f2");
 	say_prepared(w, 1, 2, "f2", false);
 	say_event(w, 1, 2, FW_STATE_DONE, "");
-	say_stats(w, 1, 2, true, 0, 5);
-	say_exit(w, 1, 2, 0, 0, "");
+	say_end(w, 1, 2, 0, 5, 0, 0);
 	say_reported(w, 1);
 	written(w);
 	while (drv_core_app_state(w->core) == DRV_APP_WAITING)
 		pass_beating(w, SECOND, 1, 1);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	speaking_epoch[2] = create->epoch;
 	for (int i = 0; i < 2; i++)
 		step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_stats(w, 1, 1, true, 9, 0);
-	say_exit(w, 1, 1, 137, 9, "");
+	say_end(w, 1, 1, 9, 0, 137, 9);
 	say_exit(w, 1, 2, 137, 9, "");
 	cr_assert(w->ended, "%s", w->log);
 	assert_has(w->json, "\"delivered\": 5");
@@ -231,16 +216,14 @@ WORLD_TEST(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failur
 	const struct fw_message *create;
 
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
 	say_prepared(w, 1, 2, "f2", false);
 	say_exit(w, 1, 2, 137, 9, "");
 	say_reported(w, 1);
 	written(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(create->host, 2);
 	cr_expect_gt(create->epoch, RUN);
 }
@@ -281,15 +264,13 @@ WORLD_TEST(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driv
 	const struct fw_message *create;
 
 	hello_reporting(w, 1, 2);
-	say_report(w, 1, 1, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
+	say_running(w, 1, 1, two_fragments);
 	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
 	say_prepared(w, 1, 2, "f2", false);
 	say_exit(w, 1, 2, 137, 9, "");
 	say_reported(w, 1);
 	written(w);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_geq(create->epoch, RUN + 1000);
 }
 

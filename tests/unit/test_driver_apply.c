@@ -40,8 +40,7 @@ static void runs(struct world *w)
 	both_come(w);
 	send_graph(w, FW_START_APP, 2, GRAPH("", "", ""), false);
 	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	while (taken(w, 1, FW_HOST_CREATE) != NULL || taken(w, 2, FW_HOST_CREATE) != NULL)
 		;
@@ -61,9 +60,7 @@ static const struct fw_changes *apply(struct world *w, uint64_t seq, const char 
 
 static void expect_refused(struct world *w, enum fragi_failure code, const char *sentence)
 {
-	const struct fw_message *m = taken(w, CLIENT, FW_ANSWER);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->answer.failure.code, code, "%s", m->answer.failure.sentence);
 	assert_has(m->answer.failure.sentence, sentence);
 }
@@ -104,8 +101,7 @@ WORLD_TEST(driver_apply, a_host_that_may_is_started_again_with_the_new_graph, ru
 	expect_refused(w, FRAGI_FAILURE_NO_SERVICE, "f2 is being started again");
 	say_exit(w, 2, 2, 137, 9, "");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_assert_eq(
 		fragi_source_unpack(create->create.source, create->create.source_bytes, &source),
 		0);
@@ -121,8 +117,7 @@ WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 	struct fragi_source source;
 
 	send_graph(w, FW_APPLY, 3, changed, false);
-	m = taken(w, CLIENT, FW_CHANGES);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, CLIENT, FW_CHANGES);
 	cr_expect_eq(m->run, 2);
 	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
 	for (uint32_t host = 1; host <= 2; host++)
@@ -130,8 +125,7 @@ WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 	for (uint32_t host = 1; host <= 2; host++)
 		say_exit(w, host, host, 0, 0, "");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(m->run, 2);
 	cr_assert_eq(fragi_source_unpack(m->create.source, m->create.source_bytes, &source), 0);
 	cr_expect_str_eq(source.source.graph.text, changed);
@@ -165,8 +159,7 @@ WORLD_TEST(driver_apply, an_event_names_who_brought_it, runs)
 
 	cr_assert_not_null(apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
-	m = taken(w, CLIENT, FW_EVENTS);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_EVENTS);
 	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_NOTICE_APPLY);
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "starts f2 again");
 }
@@ -179,8 +172,7 @@ static void expect_next(struct world *w, uint64_t run, const char *graph)
 
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	for (uint64_t connection = 1; connection <= 2; connection++) {
-		create = taken(w, connection, FW_HOST_CREATE);
-		cr_assert_not_null(create, "%s", w->log);
+		create = must_take(w, connection, FW_HOST_CREATE);
 		cr_assert_eq(create->run, run);
 		speaking_epoch[create->host] = create->epoch;
 		cr_assert_eq(fragi_source_unpack(create->create.source, create->create.source_bytes,
@@ -233,8 +225,7 @@ WORLD_TEST(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_be
 	assert_has(m->outcome.summary.failure.sentence, "cannot load libnew.so");
 	assert_has(m->outcome.summary.failure.sentence,
 		   "; app starts again with the graph before, as run 3");
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	m = outcome_of(w, 3);
 	cr_assert_not_null(m, "%s", w->log);
@@ -264,8 +255,7 @@ WORLD_TEST(driver_apply, the_graph_before_does_not_return_where_the_application_
 WORLD_TEST(driver_apply, once_it_has_run_the_new_graph_stays, NULL)
 {
 	applies(w, GRAPH(", parameters: {a: 1}", "", ""));
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	fails(w);
 	cr_expect_null(taken(w, 1, FW_HOST_CREATE));

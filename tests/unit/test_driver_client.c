@@ -10,8 +10,7 @@ static const struct fw_reply *reply_of(struct world *w, uint64_t seq)
 	const struct fw_message *message;
 
 	request_state(w, CLIENT, seq);
-	message = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_REPLY);
 	cr_expect_eq(message->reply_to, seq);
 	return &message->reply;
 }
@@ -145,8 +144,7 @@ WORLD_TEST(driver_client, more_clients_than_it_takes_are_refused, world_init)
 		client_hello(w, CLIENT + i, "top");
 	cr_expect_eq(drv_core_session_count(w->core), DRV_CLIENTS_MAX);
 	client_hello(w, 1000, "top");
-	refused = taken(w, 1000, FW_REFUSED);
-	cr_assert_not_null(refused);
+	refused = must_take(w, 1000, FW_REFUSED);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
 	cr_expect_str_eq(refused->refused.failure.sentence,
 			 "driverd has as many clients as it takes");

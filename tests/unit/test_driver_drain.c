@@ -9,8 +9,7 @@ static const struct fw_failure *drain(struct world *w, const char *worker, bool 
 	const struct fw_message *answer;
 
 	say(w, CLIENT, &message);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->reply_to, 9);
 	return &answer->answer.failure;
 }
@@ -125,8 +124,7 @@ WORLD_TEST(driver_drain, the_reply_about_a_worker_has_its_row, NULL)
 	app(w, text);
 	hello(w, 2, "b", NULL);
 	request_state(w, CLIENT, 2);
-	reply = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(reply);
+	reply = must_take(w, CLIENT, FW_REPLY);
 	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
 	for (int i = 0; i < 2; i++) {
 		const char *const worker = i == 0 ? "a" : "b";
@@ -135,8 +133,7 @@ WORLD_TEST(driver_drain, the_reply_about_a_worker_has_its_row, NULL)
 		    &(struct fw_message){.kind = FW_REQUEST,
 					 .seq = 3,
 					 .request = {.what = FW_REQUEST_STATE, .worker = worker}});
-		reply = taken(w, CLIENT, FW_REPLY);
-		cr_assert_not_null(reply);
+		reply = must_take(w, CLIENT, FW_REPLY);
 		cr_assert_eq(reply->reply.worker_count, 1);
 		cr_expect_str_eq(reply->reply.workers[0].name, worker);
 		cr_expect_eq(reply->reply.workers[0].fragments, i == 0 ? count / 12 : 0);

@@ -18,8 +18,7 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 		to_running(&w);
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
-		m = taken(&w, 1, FW_HOST_STOP);
-		cr_assert_not_null(m);
+		m = must_take(&w, 1, FW_HOST_STOP);
 		cr_expect_gt(m->stop.drain_ns, 0);
 		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		cr_expect_null(taken(&w, 1, FW_HOST_STOP), "it waits for the others to drain");
@@ -29,8 +28,7 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 			both_are_killed(&w);
 		} else {
 			say_event(&w, 2, 2, FW_STATE_DONE, "");
-			m = taken(&w, 1, FW_HOST_STOP);
-			cr_assert_not_null(m);
+			m = must_take(&w, 1, FW_HOST_STOP);
 			cr_expect_eq(m->stop.drain_ns, 0);
 			say_exit(&w, 1, 1, 0, 0, "");
 			say_exit(&w, 2, 2, 0, 0, "");

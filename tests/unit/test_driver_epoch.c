@@ -37,8 +37,7 @@ WORLD_TEST(driver_epoch, no_worker_hears_of_an_epoch_before_the_disk_has_it, NUL
 	persisted(w, w->persist - 1, NULL);
 	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "of an earlier one");
 	persisted(w, w->persist, NULL);
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(m->epoch, 42);
 	cr_expect_eq(taken(w, 2, FW_HOST_CREATE)->epoch, 42);
 }

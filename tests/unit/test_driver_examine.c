@@ -21,9 +21,7 @@ static void found(struct world *w, uint64_t worker, const char *what)
 
 static void expect_found(struct world *w, uint64_t client, uint64_t seq, const char *what)
 {
-	const struct fw_message *answer = taken(w, client, FW_EXAMINED);
-
-	cr_assert_not_null(answer);
+	const struct fw_message *answer = must_take(w, client, FW_EXAMINED);
 	cr_expect_eq(answer->reply_to, seq);
 	cr_assert_eq(answer->examined.finding_count, 1);
 	cr_expect_str_eq(answer->examined.findings[0].found, what);
@@ -32,9 +30,7 @@ static void expect_found(struct world *w, uint64_t client, uint64_t seq, const c
 
 static void expect_refused(struct world *w, uint64_t client, uint64_t seq, const char *sentence)
 {
-	const struct fw_message *answer = taken(w, client, FW_ANSWER);
-
-	cr_assert_not_null(answer);
+	const struct fw_message *answer = must_take(w, client, FW_ANSWER);
 	cr_expect_eq(answer->reply_to, seq);
 	cr_expect_str_eq(answer->answer.failure.sentence, sentence);
 }
@@ -49,8 +45,7 @@ WORLD_TEST(driver_examine, the_answer_goes_to_those_who_asked, world_init)
 	hello(w, 2, "b", NULL);
 	examine(w, CLIENT, 7, "b");
 	examine(w, OTHER, 8, "a");
-	question = taken(w, 2, FW_EXAMINE);
-	cr_assert_not_null(question);
+	question = must_take(w, 2, FW_EXAMINE);
 	cr_expect_str_eq(question->examine.worker, "b");
 	found(w, 2, "of b");
 	expect_found(w, CLIENT, 7, "of b");

@@ -21,8 +21,7 @@ static const struct fw_explanation *explained(struct world *w, const char *name,
 	const struct fw_message *message;
 
 	ask(w, CLIENT, name, what);
-	message = taken(w, CLIENT, FW_EXPLANATION);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_EXPLANATION);
 	cr_expect_eq(message->reply_to, 7);
 	return &message->explanation;
 }
@@ -80,12 +79,10 @@ WORLD_TEST(driver_explain, what_is_not_there, world_init)
 	client_hello(w, CLIENT, "top");
 	app(w, wants_two);
 	ask(w, CLIENT, "none", "");
-	message = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(message->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
 	ask(w, CLIENT, "app", "f22");
-	message = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_str_eq(message->answer.failure.sentence,
 			 "app has no fragment and no flow \"f22\"; did you mean \"f2\"?");
 	comes(w, 1, "a", 1);
@@ -141,8 +138,7 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 	hello_by(w, 1, "a", NULL,
 		 (struct fw_hello){.node = "n", .no_limits = "/sys/fs/cgroup is read-only"});
 	app(w, text);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(create->create.cpu_limit, 2500, "the sum of its fragments");
 	cr_expect_eq(create->create.memory_limit_bytes, 2 * GIB);
 	cr_expect(
@@ -211,8 +207,7 @@ WORLD_TEST(driver_explain, a_fragment_in_python_has_a_host_of_its_own, world_ini
 	app(w, text);
 	comes(w, 1, "a", 1);
 	for (size_t i = 0; i < FRAG_COUNT_OF(hosts); i++) {
-		create = taken(w, 1, FW_HOST_CREATE);
-		cr_assert_not_null(create);
+		create = must_take(w, 1, FW_HOST_CREATE);
 		cr_assert_eq(create->create.fragment_count, hosts[i][1] != NULL ? 2 : 1);
 		for (size_t f = 0; f < create->create.fragment_count; f++)
 			cr_expect_str_eq(create->create.fragments[f], hosts[i][f]);

@@ -13,8 +13,7 @@ WORLD_TEST(driver_failure, a_crash_is_the_one_cause_and_takes_all_down, world_in
 	say_stats(w, 2, 2, true, 0, 5);
 	say_exit(w, 2, 2, 139, 11, crash);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
-	m = taken(w, 1, FW_HOST_STOP);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_STOP);
 	cr_expect_gt(m->stop.drain_ns, 0);
 	cr_expect_eq(m->stop.exit_code, 1);
 	cr_expect_str_eq(m->stop.reason, crash, "its worker's terminal shows why");
@@ -26,8 +25,7 @@ WORLD_TEST(driver_failure, a_crash_is_the_one_cause_and_takes_all_down, world_in
 	m = taken(w, 1, FW_HOST_STOP);
 	cr_assert_not_null(m, "no lost link is judged any more");
 	cr_expect_eq(m->stop.drain_ns, 0);
-	say_stats(w, 1, 1, true, 8, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 8, 0, 0, 0);
 	cr_expect_null(taken(w, 1, FW_HOST_KILL));
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
@@ -185,9 +183,7 @@ WORLD_TEST(driver_failure, what_fails_in_a_start_stops_what_was_started, world_i
 	say(w, 2, &started);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
 	for (uint64_t c = 1; c <= 2; c++) {
-		const struct fw_message *m = taken(w, c, FW_HOST_STOP);
-
-		cr_assert_not_null(m);
+		const struct fw_message *m = must_take(w, c, FW_HOST_STOP);
 		cr_expect_eq(m->stop.drain_ns, 0);
 		cr_expect_str_eq(m->stop.reason, "f2.rx: no disk");
 	}
@@ -258,8 +254,7 @@ WORLD_TEST(driver_failure, a_connection_that_breaks_counts_at_once, world_init)
 				    .text = "connection reset by peer"});
 	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: connection reset by peer");
-	say_stats(w, 2, 2, true, 0, 3);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_end(w, 2, 2, 0, 3, 137, 9);
 	cr_assert(w->ended);
 	assert_has(w->json, "\"sent\": 7, \"delivered\": 3");
 	assert_has(w->json, "\"lost\": 4");
@@ -275,8 +270,7 @@ WORLD_TEST(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_
 	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
 	assert_has(w->errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
-	say_stats(w, 2, 2, true, 0, 3);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_end(w, 2, 2, 0, 3, 137, 9);
 	cr_assert(w->ended);
 	assert_has(w->json,
 		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"lost\"");

@@ -20,8 +20,7 @@ static void runs_as(struct world *w, uint64_t seq, const char *name, uint64_t ru
 	fragi_free(packed);
 	speaking_run = run;
 	speaking_epoch[1] = speaking_epoch[2] = run;
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
 }
@@ -116,8 +115,7 @@ WORLD_TEST(driver_lines, a_follower_gets_what_comes_and_nothing_of_others, serve
 	cr_expect_null(taken(w, CLIENT, FW_LOGS));
 	speaking_run = speaking_epoch[1] = 1;
 	writes(w, "hello", 0);
-	m = taken(w, CLIENT, FW_LOGS);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_LOGS);
 	cr_expect_eq(m->reply_to, 4);
 	cr_assert_eq(m->logs.count, 1);
 	cr_expect_str_eq(m->logs.rows[0].text, "hello");
@@ -242,8 +240,7 @@ WORLD_TEST(driver_lines, an_application_that_is_not_known_has_none, serve)
 	const struct fw_message *m;
 
 	cr_expect_null(ask(w, 3, (struct fw_watch_logs){.name = "nobody", .follow = true}));
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
 }
 

@@ -53,9 +53,7 @@ static void look(struct world *w, uint64_t client, const char *name, int64_t eve
 /* The next window that has come to the client, which must be there. */
 static const struct fw_looked *looked(struct world *w, uint64_t client)
 {
-	const struct fw_message *message = taken(w, client, FW_LOOKED);
-
-	cr_assert_not_null(message, "%s", w->log);
+	const struct fw_message *message = must_take(w, client, FW_LOOKED);
 	cr_expect_eq(message->reply_to, 9);
 	return &message->looked;
 }
@@ -87,8 +85,7 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 0, 90, 90});
 	look(w, CLIENT, "app", 0, false);
 	for (uint32_t host = 1; host <= 2; host++) {
-		m = taken(w, host, FW_HOST_LOOK);
-		cr_assert_not_null(m);
+		m = must_take(w, host, FW_HOST_LOOK);
 		cr_expect_eq(m->host, host);
 		cr_expect_eq(m->epoch, 1);
 		cr_expect_eq(m->host_look.for_ns, 4 * SECOND);
@@ -425,8 +422,7 @@ WORLD_TEST(driver_look, who_keeps_tables_gets_what_has_changed, NULL)
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_not(looked(w, CLIENT)->is_same, "it has none yet");
 	pass_beating(w, SECOND, 1, CLIENT);
-	m = taken(w, CLIENT, FW_LOOKED);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_LOOKED);
 	cr_expect(m->looked.is_same);
 	cr_expect(m->looked.is_last);
 	cr_expect_neq(m->run, 0);
@@ -520,8 +516,7 @@ WORLD_TEST(driver_look, where_nothing_runs_an_empty_window_comes, NULL)
 	cr_expect(window->is_last);
 	cr_expect_str_eq(window->look.application, "");
 	look(w, CLIENT + 1, "elsewhere", 0, false);
-	answer = taken(w, CLIENT + 1, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT + 1, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
 }
 
@@ -708,8 +703,7 @@ static const struct fw_answer *tap(struct world *w, uint64_t client, uint64_t se
 
 	message.tap = (struct fw_tap){.name = "app", .flow = flow, .every_ns = every_ns};
 	say(w, client, &message);
-	answer = taken(w, client, FW_ANSWER);
-	cr_assert_not_null(answer, "%s", w->log);
+	answer = must_take(w, client, FW_ANSWER);
 	cr_expect_eq(answer->reply_to, seq);
 	return &answer->answer;
 }
@@ -755,15 +749,13 @@ WORLD_TEST(driver_look, a_tap_is_passed_on_unread, NULL)
 		end.tap = (struct fw_tap){.name = "", .flow = "", .ends = 20 + i};
 		say(w, CLIENT, &end);
 		cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
-		m = taken(w, 1, FW_HOST_TAP);
-		cr_assert_not_null(m);
+		m = must_take(w, 1, FW_HOST_TAP);
 		cr_expect_eq(m->host_tap.for_ns, 0, "it ends");
 		cr_expect_null(w->core->waiting);
 	}
 	id = FRAG_COUNT_OF(names);
 	pass_message(w, 1, 1, id);
-	m = taken(w, CLIENT, FW_TAPPED);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_TAPPED);
 	cr_expect_eq(m->reply_to, 25);
 	cr_expect_eq(m->tapped.size, 8);
 	cr_expect_eq(memcmp(m->tapped.passed, "not read", 8), 0);
@@ -781,8 +773,7 @@ WORLD_TEST(driver_look, a_tap_is_passed_on_unread, NULL)
 	cr_expect_not_null(taken(w, CLIENT, FW_TAPPED));
 	step(w, &(struct drv_event){
 			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
-	m = taken(w, 1, FW_HOST_TAP);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_TAP);
 	cr_expect_eq(m->host_tap.for_ns, 0);
 	pass_message(w, 1, 1, id);
 	pass_beating(w, 2 * SECOND, 1, 2);
@@ -797,13 +788,11 @@ WORLD_TEST(driver_look, a_tap_follows_its_host_and_ends_with_the_application, NU
 	two_run(w, two_fragments);
 	client_hello(w, CLIENT, "");
 	cr_expect_eq(tap(w, CLIENT, 2, "f1", 0)->failure.code, FRAGI_FAILURE_NONE);
-	m = taken(w, 1, FW_HOST_TAP);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_TAP);
 	cr_expect_eq(m->host_tap.every_ns, FW_TAP_MIN_NS);
 	both_are_killed(w);
 	pass_beating(w, 2 * SECOND, 1, CLIENT);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->reply_to, 2);
 	expect_refused(&m->answer, FRAGI_FAILURE_APPLICATION_UNKNOWN, "the application has ended");
 	cr_expect_null(w->core->waiting);
@@ -941,20 +930,17 @@ WORLD_TEST(driver_look, a_trace_asks_all_hosts, NULL)
 	for (size_t i = 0; i < w->core->session_count; i++)
 		w->core->sessions[i]->minor = FW_TRACE_MINOR - 1;
 	say(w, CLIENT, &trace);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	expect_refused(&m->answer, FRAGI_FAILURE_DRIVER_FULL,
 		       "worker a speaks protocol 1.13, and hosts can be traced from 1.14 on");
 	for (size_t i = 0; i < w->core->session_count; i++)
 		w->core->sessions[i]->minor = FW_TRACE_MINOR;
 	say(w, CLIENT, &trace);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_expect_str_eq(m->answer.name, "app");
 	for (uint64_t host = 1; host <= 2; host++) {
-		m = taken(w, host, FW_HOST_TAP);
-		cr_assert_not_null(m);
+		m = must_take(w, host, FW_HOST_TAP);
 		cr_expect_eq(m->host, host);
 		cr_expect(m->host_tap.traces);
 		cr_expect_eq(m->host_tap.for_ns, 4 * SECOND);
@@ -962,8 +948,7 @@ WORLD_TEST(driver_look, a_trace_asks_all_hosts, NULL)
 	for (int i = 0; i < 3; i++)
 		for (uint32_t host = 1; host <= 2; host++) {
 			pass_message(w, host, host, 1);
-			m = taken(w, CLIENT, FW_TAPPED);
-			cr_assert_not_null(m);
+			m = must_take(w, CLIENT, FW_TAPPED);
 			cr_expect_eq(m->reply_to, 7);
 		}
 	pass_beating(w, SECOND, 1, CLIENT);

@@ -26,8 +26,7 @@ static void live_and_be_done(struct world *w)
 {
 	app_timed(w, two_fragments, 20 * SECOND);
 	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	for (uint32_t host = 1; host <= 2; host++)
 		say_result(w, host, host, FW_HOST_WIRED);
 	for (uint32_t host = 1; host <= 2; host++)
@@ -45,8 +44,7 @@ static void end_by_a_lost_link(struct world *w)
 {
 	app(w, two_fragments);
 	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	say_result(w, 1, 1, FW_HOST_WIRED);
 	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 	pass_beating(w, SECOND, 1, 2);
@@ -174,8 +172,7 @@ static void live_and_be_killed(struct world *w)
 {
 	speaking_run = 2;
 	app(w, two_fragments);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	say_result(w, 1, 1, FW_HOST_WIRED);
 	both_are_killed(w);
 	speaking_run = 1;

@@ -44,9 +44,7 @@ static void pass_without_b(struct world *w, int64_t ns)
 /* f2 is asked for on a worker, and comes as far as running there. */
 static void runs_on(struct world *w, uint64_t connection, uint64_t epoch)
 {
-	const struct fw_message *m = taken(w, connection, FW_HOST_CREATE);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, connection, FW_HOST_CREATE);
 	cr_assert_eq(m->epoch, epoch);
 	speaking_epoch[2] = epoch;
 	say_prepared(w, connection, 2, "f2", false);
@@ -83,8 +81,7 @@ WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, 
 	pass_without_b(w, LEASE + RATES - 100 * MS);
 	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it may still run");
 	pass_without_b(w, 100 * MS);
-	create = taken(w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 3, FW_HOST_CREATE);
 	cr_expect_eq(create->epoch, 2);
 	cr_expect_eq(create->create.lease_ns, LEASE);
 	cr_expect(create->create.is_moved);
@@ -125,8 +122,7 @@ WORLD_TEST(driver_migrate, the_worker_before_is_recorded_until_the_host_runs_aga
 	app(w, text);
 	written(w);
 	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	cr_expect_str_eq(w->placed, "a\nb\n");
 	spare_comes(w);
@@ -180,8 +176,7 @@ WORLD_TEST(driver_migrate, a_stop_does_not_wait_for_a_worker, NULL)
 	lose(w, 2);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_stats(w, 1, 1, true, 20, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 20, 0, 0, 0);
 	cr_expect(w->ended, "%s", w->log);
 	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
 }
@@ -205,8 +200,7 @@ WORLD_TEST(driver_migrate, it_stays_where_what_it_saved_is_as_long_as_that_works
 
 	runs(w, "1h", true);
 	say_exit(w, 2, 2, 139, 11, "it crashed");
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_not(create->create.is_moved);
 	speaking_epoch[2] = 2;
 	say_exit(w, 2, 2, 3, 0, "cannot start a host: out of processes");
@@ -230,13 +224,11 @@ WORLD_TEST(driver_migrate, a_host_that_comes_back_has_moved_though_the_worker_be
 	runs_on(w, 3, 3);
 	pass_beating(w, 61 * SECOND, 1, 3);
 	lose(w, 3);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_eq(create->epoch, 4);
 	cr_expect_eq(create->create.restarts, 3);
 	cr_expect(create->create.is_moved);
-	past = taken(w, 2, FW_HOST_PAST);
-	cr_assert_not_null(past);
+	past = must_take(w, 2, FW_HOST_PAST);
 	cr_expect_eq(past->epoch, 4);
 }
 
@@ -294,8 +286,7 @@ WORLD_TEST(driver_migrate, a_beat_says_what_was_heard_last, world_init)
 	cr_expect_eq(answer->beat.heard_ns, 4711);
 	cr_expect_not(answer->beat.leaves);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
-	answer = taken(w, 1, FW_BEAT);
-	cr_assert_not_null(answer);
+	answer = must_take(w, 1, FW_BEAT);
 	cr_expect_eq(answer->beat.heard_ns, 4711);
 	cr_expect(answer->beat.leaves);
 }
@@ -374,8 +365,7 @@ WORLD_TEST(driver_migrate, a_worker_that_is_lost_while_its_host_moves_is_waited_
 	pass_without_b(w, LEASE + RATES - 100 * MS);
 	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it may still run");
 	pass_without_b(w, 200 * MS);
-	create = taken(w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 3, FW_HOST_CREATE);
 	cr_expect_gt(create->epoch, 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
@@ -388,10 +378,8 @@ WORLD_TEST(driver_migrate, a_host_whose_new_worker_is_lost_while_it_moves_starts
 	lose(w, 3);
 	speaking_epoch[2] = 1;
 	say_event(w, 2, 2, FW_STATE_DONE, "");
-	say_stats(w, 2, 2, true, 0, 5);
-	say_exit(w, 2, 2, 0, 0, "");
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	say_end(w, 2, 2, 0, 5, 0, 0);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_gt(create->epoch, 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }

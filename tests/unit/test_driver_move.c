@@ -15,8 +15,7 @@ static void drain(struct world *w, const char *worker)
 	const struct fw_message *answer;
 
 	say(w, CLIENT, &message);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_assert_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 }
 
@@ -34,8 +33,7 @@ static void move_begins_of(struct world *w, const char *text)
 
 	runs(w, text);
 	drain(w, "b");
-	create = taken(w, NEW, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, NEW, FW_HOST_CREATE);
 	cr_expect_eq(create->host, 2);
 	cr_expect_eq(create->epoch, 2);
 	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
@@ -62,8 +60,7 @@ static void old_has_drained(struct world *w)
 static void old_ends(struct world *w)
 {
 	speaking_epoch[2] = 1;
-	say_stats(w, 2, 2, true, 0, 5);
-	say_exit(w, 2, 2, 0, 0, "");
+	say_end(w, 2, 2, 0, 5, 0, 0);
 }
 
 static void new_runs(struct world *w)
@@ -90,17 +87,14 @@ WORLD_TEST(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost
 	const struct fw_message *m, *again;
 
 	new_is_prepared(w);
-	m = taken(w, 2, FW_HOST_STOP);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_STOP);
 	cr_expect(m->stop.drain_ns > 0 && m->stop.restarts);
-	m = taken(w, 1, FW_HOST_SUSPEND);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_SUSPEND);
 	cr_expect_eq(m->suspend.peer, 2);
 	cr_expect_eq(m->suspend.peer_epoch, 1);
 	cr_expect_null(taken(w, NEW, FW_HOST_WIRE), "the old one runs yet");
 	old_has_drained(w);
-	m = taken(w, 2, FW_HOST_STOP);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_STOP);
 	cr_expect_eq(m->stop.drain_ns, 0);
 	cr_expect_null(taken(w, NEW, FW_HOST_WIRE), "the old one lives yet");
 	old_ends(w);
@@ -146,8 +140,7 @@ WORLD_TEST(driver_move, what_cannot_be_prepared_elsewhere_runs_on, move_begins)
 	    &(struct fw_message){.kind = FW_REQUEST,
 				 .seq = 2,
 				 .request = {.what = FW_REQUEST_STATE, .worker = "b"}});
-	reply = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(reply);
+	reply = must_take(w, CLIENT, FW_REPLY);
 	cr_assert_eq(reply->reply.applications[0].host_count, 1, "only those of that worker");
 	cr_expect_str_eq(reply->reply.applications[0].hosts[0].stays,
 			 "worker c could not prepare it: no libx.so");
@@ -169,18 +162,15 @@ WORLD_TEST(driver_move, parameters_that_change_meanwhile_make_another_process, m
 
 	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_SET, .seq = 10, .set = {"app", "f2.rx.value=4"}});
-	m = taken(w, 2, FW_HOST_SET);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 2, FW_HOST_SET);
 	done.epoch = 1;
 	done.host_set_done.number = m->host_set.number;
 	say(w, 2, &done);
 	new_is_prepared(w);
 	cr_expect_null(taken(w, 2, FW_HOST_STOP), "the new one has the old value");
-	m = taken(w, NEW, FW_HOST_KILL);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, NEW, FW_HOST_KILL);
 	cr_expect_eq(m->epoch, 2);
-	m = taken(w, NEW, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, NEW, FW_HOST_CREATE);
 	cr_expect_eq(m->epoch, 3);
 	speaking_epoch[2] = 3;
 	say_prepared(w, NEW, 2, "f2", false);
@@ -195,8 +185,7 @@ static void set_other(struct world *w, uint64_t seq)
 	forget_requests(w, 1);
 	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_SET, .seq = seq, .set = {"app", "f1.tx.value=4"}});
-	m = taken(w, 1, FW_HOST_SET);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 1, FW_HOST_SET);
 	done.epoch = 1;
 	done.host_set_done.number = m->host_set.number;
 	say(w, 1, &done);
@@ -226,8 +215,7 @@ WORLD_TEST(driver_move, one_that_is_lost_later_is_started_anew_where_it_was, mov
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
 	old_has_drained(w);
 	old_ends(w);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_gt(create->epoch, 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
@@ -284,8 +272,7 @@ static void new_is_lost(struct world *w, bool is_reported)
 		say_stats(w, NEW, 2, true, 0, 0);
 	old_ends(w);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
-	say_stats(w, 1, 1, true, 5, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 5, 0, 0, 0);
 	cr_assert(w->ended, "%s", w->log);
 	assert_has(w->json, "\"sent\": 5, \"delivered\": 5");
 }
@@ -328,8 +315,7 @@ WORLD_TEST(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_f
 	say_exit(w, NEW, 2, 0, 0, "");
 	cr_expect_not_null(taken(w, 1, FW_HOST_STOP), "%s", w->log);
 	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_stats(w, 1, 1, true, 12, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 12, 0, 0, 0);
 	cr_assert(w->ended, "%s", w->log);
 	assert_has(w->json, "\"stopped\"");
 }
@@ -381,8 +367,7 @@ static void is_stopped(struct world *w)
 {
 	cr_assert_not_null(taken(w, 1, FW_HOST_STOP), "%s", w->log);
 	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_stats(w, 1, 1, true, 12, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 12, 0, 0, 0);
 	cr_assert(w->ended, "%s", w->log);
 	assert_has(w->json, "\"stopped\"");
 }
@@ -429,8 +414,7 @@ WORLD_TEST(driver_move, what_operators_have_saved_goes_along, move_begins)
 	saved.saved = (struct fw_host_saved){64, "state", 5};
 	say(w, 2, &saved);
 	old_ends(w);
-	m = taken(w, NEW, FW_HOST_SAVED);
-	cr_assert_not_null(m);
+	m = must_take(w, NEW, FW_HOST_SAVED);
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_eq(m->saved.offset, 64);
 	cr_expect(m->saved.size == 5 && memcmp(m->saved.bytes, "state", 5) == 0);
@@ -463,8 +447,7 @@ static const struct fw_failure *undrain(struct world *w, const char *worker)
 	const struct fw_message *answer;
 
 	say(w, CLIENT, &message);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	return &answer->answer.failure;
 }
 
@@ -485,15 +468,13 @@ WORLD_TEST(driver_move, what_a_drain_moved_goes_back_when_that_is_asked_for, mov
 	moved_to_new(w);
 	hello(w, NEW + 1, "z", "f2");
 	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_eq(create->host, 2);
 	speaking_epoch[2] = (uint64_t)create->epoch;
 	say_prepared(w, 2, 2, "f2", false);
 	speaking_epoch[2] = 2;
 	say_event(w, NEW, 2, FW_STATE_DONE, "");
-	say_stats(w, NEW, 2, true, 0, 7);
-	say_exit(w, NEW, 2, 0, 0, "");
+	say_end(w, NEW, 2, 0, 7, 0, 0);
 	speaking_epoch[2] = (uint64_t)create->epoch;
 	say_result(w, 2, 2, FW_HOST_WIRED);
 	say_result(w, 2, 2, FW_HOST_STARTED);
@@ -525,8 +506,7 @@ static const struct fw_failure *restart(struct world *w)
 	while (taken(w, CLIENT, FW_ANSWER) != NULL)
 		;
 	say(w, CLIENT, &message);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	return &answer->answer.failure;
 }
 
@@ -597,13 +577,11 @@ WORLD_TEST(driver_move, a_neighbour_that_is_started_again_does_not_wait_for_the_
 	while (taken(w, 1, FW_HOST_WIRE) != NULL)
 		;
 	say_exit(w, 1, 1, 139, 11, CRASH);
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	speaking_epoch[1] = m->epoch;
 	say_prepared(w, 1, 1, "f1", true);
 	cr_expect_not_null(taken(w, 1, FW_HOST_WIRE));
-	m = taken(w, NEW, FW_HOST_WIRE);
-	cr_assert_not_null(m);
+	m = must_take(w, NEW, FW_HOST_WIRE);
 	cr_expect_eq(m->wire.peers[0].epoch, speaking_epoch[1]);
 }
 

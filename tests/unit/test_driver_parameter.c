@@ -36,8 +36,7 @@ static void runs(struct world *w, const char *text)
 	client_hello(w, CLIENT, "");
 	both_come(w);
 	start(w, 2, text, sets, 2);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	while (taken(w, 2, FW_HOST_CREATE) != NULL || taken(w, 1, FW_HOST_CREATE) != NULL)
 		;
@@ -51,9 +50,7 @@ static void set(struct world *w, uint64_t seq, const char *text)
 /* What the host of that connection was asked for; the number of its request. */
 static uint64_t asked(struct world *w, uint64_t connection, const char *text)
 {
-	const struct fw_message *m = taken(w, connection, FW_HOST_SET);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, connection, FW_HOST_SET);
 	cr_expect_str_eq(m->host_set.text, text);
 	cr_expect_eq(m->host, connection);
 	return m->host_set.number;
@@ -73,9 +70,7 @@ static void answers(struct world *w, uint32_t host, uint64_t number, const char 
 static void expect_answer(struct world *w, uint64_t seq, enum fragi_failure code,
 			  const char *sentence)
 {
-	const struct fw_message *m = taken(w, CLIENT, FW_ANSWER);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->reply_to, seq);
 	cr_expect_eq(m->answer.failure.code, code, "%s", m->answer.failure.sentence);
 	assert_has(m->answer.failure.sentence, sentence);
@@ -145,8 +140,7 @@ WORLD_TEST(driver_parameter, what_was_set_is_shown_and_remembered, NULL)
 		w->now_ns += SECOND;
 	}
 	request_state(w, CLIENT, 9);
-	m = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_REPLY);
 	cr_assert_eq(m->reply.applications[0].parameter_count, 2, "the last value counts");
 	cr_expect_str_eq(m->reply.applications[0].parameters[0].name, "f1.tx.value");
 	cr_expect_str_eq(m->reply.applications[0].parameters[0].value, "6");
@@ -154,8 +148,7 @@ WORLD_TEST(driver_parameter, what_was_set_is_shown_and_remembered, NULL)
 	cr_expect_str_eq(m->reply.applications[0].parameters[1].name, "f2.rx.value");
 	cr_expect_str_eq(m->reply.applications[0].parameters[1].value, "7");
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
-	m = taken(w, CLIENT, FW_EVENTS);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_EVENTS);
 	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_NOTICE_SET);
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "f2.rx.value=7");
 }

@@ -94,8 +94,7 @@ static void go_along(struct world *w, uint64_t *seed)
 	both_come(w);
 	if (far < 1 || drv_core_app_state(w->core) != DRV_APP_PREPARING)
 		return;
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	if (far < 2 || drv_core_app_state(w->core) != DRV_APP_WIRING)
 		return;
 	say_result(w, 1, 1, FW_HOST_WIRED);

@@ -40,9 +40,7 @@ static const struct fw_welcome *begin(struct world *w)
 
 static void expect_refused(struct world *w, uint64_t connection)
 {
-	const struct fw_message *refused = taken(w, connection, FW_REFUSED);
-
-	cr_assert_not_null(refused);
+	const struct fw_message *refused = must_take(w, connection, FW_REFUSED);
 	cr_expect_eq(refused->reply_to, 1);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_SESSION_REFUSED);
 	cr_expect(was_closed(w, connection));
@@ -64,8 +62,7 @@ WORLD_TEST(driver_reporter, its_counts_are_those_of_the_lost_worker, NULL)
 	cr_expect_eq(w->closed_count, 0);
 	end_connection(w, 1);
 	assert_has(w->errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
-	say_stats(w, 2, 2, true, 0, 3);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_end(w, 2, 2, 0, 3, 137, 9);
 	cr_assert(w->ended);
 	assert_has(w->json, "\"sent\": 5, \"delivered\": 3");
 	assert_has(w->json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");

@@ -18,9 +18,7 @@ static void receiver_dies(struct world *w, uint64_t delivered)
 /* It is asked for anew, and comes as far as being prepared. */
 static void is_prepared_again(struct world *w, uint64_t epoch)
 {
-	const struct fw_message *m = taken(w, 2, FW_HOST_CREATE);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, 2, FW_HOST_CREATE);
 	cr_assert_eq(m->epoch, epoch);
 	speaking_epoch[2] = epoch;
 	say_prepared(w, 2, 2, "f2", false);
@@ -58,8 +56,7 @@ WORLD_TEST(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_i
 	cr_expect_null(taken(w, 1, FW_HOST_WIRE), "not before there is something to wire");
 	is_prepared_again(w, 2);
 	again = taken(w, 2, FW_HOST_WIRE);
-	m = taken(w, 1, FW_HOST_WIRE);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_WIRE);
 	cr_assert_not_null(again);
 	cr_assert_eq(m->wire.peer_count, 1);
 	cr_expect_eq(m->wire.peers[0].host, 2);
@@ -86,15 +83,13 @@ WORLD_TEST(driver_restart, the_tokens_of_its_edges_are_new, world_init)
 
 	app(w, receiver_restarts);
 	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	memcpy(before, taken(w, 1, FW_HOST_WIRE)->wire.edges[0].token, sizeof(before));
 	both_run(w);
 	(void)taken(w, 2, FW_HOST_CREATE);
 	receiver_dies(w, 0);
 	is_prepared_again(w, 2);
-	m = taken(w, 1, FW_HOST_WIRE);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_WIRE);
 	cr_expect_arr_neq(m->wire.edges[0].token, before, sizeof(before));
 }
 
@@ -136,13 +131,11 @@ WORLD_TEST(driver_restart, a_host_that_failed_and_lives_is_killed_first, restart
 	const struct fw_message *m;
 
 	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
-	m = taken(w, 2, FW_HOST_KILL);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_KILL);
 	cr_expect(m->stop.restarts, "so its worker has not come to its end");
 	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
 	say_event(w, 2, 2, FW_STATE_FAILED, "and more");
-	say_stats(w, 2, 2, true, 0, 5);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_end(w, 2, 2, 0, 5, 137, 9);
 	runs_again(w, 2);
 	cr_expect_str_eq(w->errors, "");
 }
@@ -154,8 +147,7 @@ WORLD_TEST(driver_restart, what_is_killed_to_start_again_has_not_ended, restarti
 	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
 	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
-	say_stats(w, 2, 2, true, 0, 5);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_end(w, 2, 2, 0, 5, 137, 9);
 	runs_again(w, 2);
 	say_event(w, 2, 2, FW_STATE_DONE, "");
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);

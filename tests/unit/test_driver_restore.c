@@ -64,8 +64,7 @@ static const struct fw_reply *state_of(struct world *w, uint64_t seq)
 	const struct fw_message *message;
 
 	request_state(w, CLIENT, seq);
-	message = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_REPLY);
 	return &message->reply;
 }
 
@@ -86,8 +85,7 @@ WORLD_TEST(driver_restore, what_was_cut_off_starts_again, keeps_state)
 	cr_expect_geq(w->epochs, 901);
 	written(w, NULL);
 	hello(w, 1, "a", NULL);
-	create = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create);
+	create = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(create->epoch, 901);
 	cr_expect_str_eq(create->create.application, "mine");
 	client_hello(w, CLIENT, "");
@@ -146,8 +144,7 @@ static void run_two(struct world *w)
 	fragi_free(packed);
 	cr_expect(kept(w, DRV_RECORD_RUN, 1)->is_attempt);
 	written(w, NULL);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	both_run(w);
 	cr_assert_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
 }
@@ -254,13 +251,11 @@ WORLD_TEST(driver_restore, a_command_is_acknowledged_when_it_is_kept, run_two)
 	stop(w, false);
 	cr_expect_null(answer_of(w));
 	written(w, NULL);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_str_eq(answer->answer.remark, "");
 	stop(w, false);
 	written(w, "the disk is full");
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE, "it stops all the same");
 	cr_expect_str_eq(answer->answer.remark,
 			 "the state folder cannot be written: if driverd ends before that is "
@@ -325,8 +320,7 @@ WORLD_TEST(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped
 	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "that is not kept yet");
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "nor is the stop");
 	written(w, NULL);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_expect_not_null(taken(w, CLIENT, FW_OUTCOME));
 	stop(w, false);
@@ -379,8 +373,7 @@ static const struct fw_events *events(struct world *w, uint64_t seq)
 	const struct fw_message *message;
 
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = seq});
-	message = taken(w, CLIENT, FW_EVENTS);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_EVENTS);
 	return &message->events;
 }
 

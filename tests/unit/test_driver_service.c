@@ -38,9 +38,7 @@ static void await(struct world *w, uint64_t seq, uint64_t run, enum fw_milestone
 
 static const struct fw_message *answer(struct world *w, uint64_t seq)
 {
-	const struct fw_message *message = taken(w, CLIENT, FW_ANSWER);
-
-	cr_assert_not_null(message);
+	const struct fw_message *message = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(message->reply_to, seq);
 	return message;
 }
@@ -65,8 +63,7 @@ static void serve(struct world *w)
 /* The hosts of speaking_run, from PREPARE to START. */
 static void hosts_run(struct world *w)
 {
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	for (uint32_t host = 1; host <= 2; host++)
 		say_result(w, host, host, FW_HOST_WIRED);
 	for (uint32_t host = 1; host <= 2; host++)
@@ -92,20 +89,17 @@ WORLD_TEST(driver_service, a_client_starts_an_application_and_waits_for_its_end,
 	cr_expect_eq(message->run, 1);
 	cr_expect_str_eq(message->answer.name, "app");
 	await(w, 3, 1, FW_RUNNING);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "it does not run yet");
 	both_run(w);
-	message = taken(w, CLIENT, FW_OUTCOME);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_OUTCOME);
 	cr_expect_eq(message->reply_to, 3);
 	cr_expect_eq(message->outcome.reached, FW_RUNNING);
 	await(w, 4, 1, FW_ENDED);
 	say_stats(w, 1, 1, true, 7, 0);
 	say_stats(w, 2, 2, true, 0, 7);
 	hosts_end(w);
-	message = taken(w, CLIENT, FW_OUTCOME);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_OUTCOME);
 	cr_expect_eq(message->reply_to, 4);
 	cr_expect_eq(message->outcome.reached, FW_ENDED);
 	cr_expect_eq(message->outcome.summary.result, FRAGI_SUMMARY_DONE);
@@ -167,8 +161,7 @@ WORLD_TEST(driver_service, a_stop_is_in_order_and_the_summary_stays, serve)
 	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_DRAINING);
 	await(w, 4, 1, FW_ENDED);
 	hosts_end(w);
-	message = taken(w, CLIENT, FW_OUTCOME);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_OUTCOME);
 	cr_expect_eq(message->outcome.summary.result, FRAGI_SUMMARY_STOPPED);
 	cr_expect_eq(message->outcome.summary.exit_code, 0);
 	request_state(w, CLIENT, 5);
@@ -196,8 +189,7 @@ WORLD_TEST(driver_service, a_stop_may_ask_for_the_outcome_as_well, serve)
 	cr_expect_eq(answer(w, 3)->run, 1);
 	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "it has not ended");
 	hosts_end(w);
-	message = taken(w, CLIENT, FW_OUTCOME);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_OUTCOME);
 	cr_expect_eq(message->reply_to, 3);
 	cr_expect_eq(message->run, 1);
 }
@@ -277,8 +269,7 @@ static size_t count_events(struct world *w, uint64_t seq, uint64_t *after, char 
 	const struct fw_message *message;
 
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = seq, .watch.after = *after});
-	message = taken(w, CLIENT, FW_EVENTS);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_EVENTS);
 	for (uint32_t i = 0; i < message->events.count; i++) {
 		cr_expect_gt(message->events.rows[i].number, *after);
 		*after = message->events.rows[i].number;
@@ -336,8 +327,7 @@ WORLD_TEST(driver_service, a_refusal_names_the_verb, serve)
 	assert_has(w->log,
 		   "refused `fragctl restart` of 10.0.0.9:1: there is no application nobody");
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 6});
-	message = taken(w, CLIENT, FW_EVENTS);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_EVENTS);
 	cr_assert_geq(message->events.count, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_has(message->events.rows[message->events.count - 4 + i].text, texts[i]);
@@ -373,8 +363,7 @@ WORLD_TEST(driver_service, events_and_runs_that_are_kept_are_bounded, serve)
 	}
 	pass_beating(w, SECOND / 2, CLIENT, CLIENT);
 	request_state(w, CLIENT, 99999);
-	message = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(message);
+	message = must_take(w, CLIENT, FW_REPLY);
 	cr_expect_eq(message->reply.ended_count, DRV_ENDED_MAX);
 	cr_expect_eq(message->reply.ended[0].run, DRV_ENDED_MAX + 5);
 }

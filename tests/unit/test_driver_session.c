@@ -17,8 +17,7 @@ WORLD_TEST(driver_session, a_silent_worker_is_suspected_then_dead, world_init)
 		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for 3.");
 	cr_expect_eq(w->closed[0], 2);
 	cr_expect_eq(drv_core_session_count(w->core), 1);
-	say_stats(w, 1, 1, true, 20, 0);
-	say_exit(w, 1, 1, 137, 9, "");
+	say_end(w, 1, 1, 20, 0, 137, 9);
 	cr_assert(w->ended);
 	assert_has(w->json,
 		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
@@ -137,8 +136,7 @@ WORLD_TEST(driver_session, another_major_is_refused_naming_both, world_init)
 
 	message.hello.major = 99;
 	say(w, 1, &message);
-	m = taken(w, 1, FW_REFUSED);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_REFUSED);
 	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_VERSION_REFUSED);
 	assert_has(m->refused.failure.sentence, "99.0");
 	assert_has(m->refused.failure.sentence, "this side 1.");
@@ -213,8 +211,7 @@ WORLD_TEST(driver_session, a_key_that_was_removed_ends_its_session, world_init)
 				    .connection = 1,
 				    .peer = "10.0.0.9:1",
 				    .identity = &identity});
-	refused = taken(w, 1, FW_REFUSED);
-	cr_assert_not_null(refused);
+	refused = must_take(w, 1, FW_REFUSED);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_KEY_REFUSED);
 	cr_expect_str_eq(refused->refused.failure.sentence,
 			 "its key node7 is no longer in the key file");
@@ -360,8 +357,7 @@ Test(driver_session, more_workers_than_it_takes_are_refused)
 	cr_expect_eq(drv_core_session_count(w->core), DRV_WORKERS_MAX);
 	hello(w, 100000, "late", NULL);
 	cr_expect_eq(drv_core_session_count(w->core), DRV_WORKERS_MAX);
-	m = taken(w, 100000, FW_REFUSED);
-	cr_assert_not_null(m);
+	m = must_take(w, 100000, FW_REFUSED);
 	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
 	cr_expect_str_eq(m->refused.failure.sentence, "driverd has as many workers as it takes");
 	cr_expect_eq(w->closed[0], 100000);
@@ -396,8 +392,7 @@ WORLD_TEST(driver_session, who_comes_back_takes_the_place_of_its_former_session,
 					  .session = first->welcome.session};
 	memcpy(message.hello.secret, first->welcome.secret, FW_SECRET_BYTES);
 	say(w, 3, &message);
-	second = taken(w, 3, FW_WELCOME);
-	cr_assert_not_null(second);
+	second = must_take(w, 3, FW_WELCOME);
 	cr_expect_neq(second->welcome.session, first->welcome.session);
 	cr_expect_str_eq(second->welcome.name, "a", "its name is free again");
 	cr_expect_eq(w->closed[0], 1);

@@ -9,14 +9,12 @@ WORLD_TEST(driver_start, an_application_runs_from_its_workers_to_its_summary, wo
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
 	assert_has(w->log, "waiting for a worker for f1, f2");
 	hello(w, 2, "b", "f2");
-	m = taken(w, 2, FW_WELCOME);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_WELCOME);
 	cr_expect_neq(m->welcome.session, 0);
 	cr_expect_eq(m->welcome.dead_ns, 3 * SECOND);
 	cr_expect_null(taken(w, 2, FW_HOST_CREATE), "nothing starts before all have a worker");
 	hello(w, 1, "a", "app/f1");
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_str_eq(m->create.application, "app");
 	cr_assert_eq(m->create.fragment_count, 1);
 	cr_expect_str_eq(m->create.fragments[0], "f1");
@@ -58,12 +56,10 @@ WORLD_TEST(driver_start, an_application_runs_from_its_workers_to_its_summary, wo
 	assert_has(w->progress, "running 3.0 s, 7 messages");
 	cr_expect_null(taken(w, 1, FW_HOST_STOP));
 	say_event(w, 2, 2, FW_STATE_DONE, "");
-	m = taken(w, 1, FW_HOST_STOP);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_STOP);
 	cr_expect_eq(m->stop.drain_ns, 0);
 	cr_expect_eq(m->stop.exit_code, 0);
-	say_stats(w, 1, 1, true, 7, 0);
-	say_exit(w, 1, 1, 0, 0, "");
+	say_end(w, 1, 1, 7, 0, 0, 0);
 	say_stats(w, 2, 2, true, 0, 7);
 	cr_expect_not(w->ended);
 	say_exit(w, 2, 2, 0, 0, "");
@@ -94,16 +90,13 @@ WORLD_TEST(driver_start, edges_have_the_order_of_the_text, world_init)
 	hello(w, 1, "a", "f1");
 	hello(w, 2, "b", "f2");
 	hello(w, 3, "c", "f3");
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	say_prepared(w, 3, 3, "f3", true);
-	m = taken(w, 2, FW_HOST_WIRE);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_WIRE);
 	cr_assert_eq(m->wire.edge_count, 2);
 	cr_expect_eq(m->wire.edges[0].order, 0);
 	cr_expect_eq(m->wire.edges[1].order, 2, "the second flow is there already");
-	m = taken(w, 3, FW_HOST_WIRE);
-	cr_assert_not_null(m);
+	m = must_take(w, 3, FW_HOST_WIRE);
 	cr_expect_eq(m->wire.edges[0].order, 2, "both ends of a flow agree");
 }
 
@@ -113,8 +106,7 @@ WORLD_TEST(driver_start, fragments_on_one_worker_share_a_host, world_init)
 
 	app(w, two_fragments);
 	hello(w, 1, "a", NULL);
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(m->create.fragment_count, 2);
 	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
 }

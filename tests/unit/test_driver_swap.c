@@ -62,8 +62,7 @@ static void swap_begins(struct world *w, const char *text)
 				 .fragment = "f2",
 				 .library = "libnew.so",
 				 .probation_ns = 10 * 1000 * MS});
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_eq(create->epoch, 2);
 	cr_expect(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
@@ -82,8 +81,7 @@ static void old_ends(struct world *w)
 {
 	speaking_epoch[2] = 1;
 	say_event(w, 2, 2, FW_STATE_DONE, "");
-	say_stats(w, 2, 2, true, 0, 5);
-	say_exit(w, 2, 2, 0, 0, "");
+	say_end(w, 2, 2, 0, 5, 0, 0);
 }
 
 static void hangs_in_start(struct world *w)
@@ -104,8 +102,7 @@ static void new_starts(struct world *w)
 	say_result(w, 2, 2, FW_HOST_WIRED);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it does not run yet");
 	say_result(w, 2, 2, FW_HOST_STARTED);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer, "%s", w->log);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
@@ -152,22 +149,19 @@ WORLD_TEST(driver_swap, what_cannot_be_prepared_changes_nothing, NULL)
 	failed = of_host(FW_HOST_PREPARED, 2);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
 	say(w, 2, &failed);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_LIBRARY_MISSING);
 	assert_has(
 		m->answer.failure.sentence,
 		"worker b could not prepare it: no libnew.so; nothing has changed, f2 goes on with "
 		"libold.so");
-	m = taken(w, 2, FW_HOST_KILL);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_KILL);
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_null(taken(w, 2, FW_HOST_STOP));
 	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
 	cr_expect_eq(drv_core_placed(w->core), 2);
 	ask(w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
-	m = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect(has_set(m, "swap:f2/libold.so=libother.so"));
 	cr_expect_not(has_set(m, "swap:f2/libold.so=libnew.so"));
 }
@@ -192,11 +186,9 @@ WORLD_TEST(driver_swap, one_that_hangs_while_it_is_prepared_changes_nothing, NUL
 	pass_waiting(w, 119);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it may take that long");
 	pass_waiting(w, 2);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	assert_has(m->answer.failure.sentence, "worker b did not answer PREPARE in time; nothing");
-	m = taken(w, 2, FW_HOST_KILL);
-	cr_assert_not_null(m);
+	m = must_take(w, 2, FW_HOST_KILL);
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_null(taken(w, 2, FW_HOST_STOP));
 	cr_expect_eq(drv_core_placed(w->core), 2);
@@ -214,12 +206,10 @@ WORLD_TEST(driver_swap, one_that_hangs_in_start_brings_the_old_library_back, NUL
 	cr_expect_null(taken(w, 2, FW_HOST_KILL), "it may take that long");
 	pass_beating(w, 1500 * MS, 1, 2);
 	cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
-	m = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, CLIENT, FW_ANSWER);
 	assert_has(m->answer.failure.sentence, "did not answer START in time");
 	say_exit(w, 2, 2, 0, 9, "");
-	m = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect(has_set(m, "swap:f2/libold.so=libold.so"));
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
@@ -231,12 +221,10 @@ static bool command_has(struct world *w, struct fw_message *command, const char 
 
 	forget_requests(w, 2);
 	say(w, CLIENT, command);
-	say_stats(w, 1, 1, true, 5, 0);
-	say_exit(w, 1, 1, 0, 9, "");
+	say_end(w, 1, 1, 5, 0, 0, 9);
 	say_exit(w, 2, 2, 0, 9, "");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_assert_eq(create->run, 2);
 	return has_set(create, set);
 }
@@ -292,8 +280,7 @@ WORLD_TEST(driver_swap, a_failure_within_probation_brings_the_old_library_back, 
 	forget_requests(w, 2);
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_gt(create->epoch, 2);
 	cr_expect_not(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
@@ -337,12 +324,10 @@ WORLD_TEST(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_librar
 	new_is_prepared(w);
 	speaking_epoch[2] = 2;
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	old_ends(w);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
@@ -386,8 +371,7 @@ Test(driver_swap, bad_questions)
 
 		runs(&w, cases[i].text);
 		ask(&w, &cases[i].wanted);
-		answer = taken(&w, CLIENT, FW_ANSWER);
-		cr_assert_not_null(answer);
+		answer = must_take(&w, CLIENT, FW_ANSWER);
 		cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 		assert_has(answer->answer.failure.sentence, cases[i].sentence);
 		cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
@@ -402,14 +386,12 @@ Test(driver_swap, one_at_a_time)
 
 	swap_begins(&w, graph);
 	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
-	answer = taken(&w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(&w, CLIENT, FW_ANSWER);
 	assert_has(answer->answer.failure.sentence, "is being replaced already");
 	world_fini(&w);
 	new_runs(&w);
 	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
-	answer = taken(&w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(&w, CLIENT, FW_ANSWER);
 	assert_has(answer->answer.failure.sentence, "f2 has libnew.so on probation");
 	pass_beating(&w, 11 * 1000 * MS, 1, 2);
 	client_hello(&w, CLIENT + 1, "top");
@@ -428,8 +410,7 @@ WORLD_TEST(driver_swap, a_stop_ends_what_was_only_prepared, NULL)
 
 	swap_begins(w, graph);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_expect_eq(answer->run, 0, "the new library did not run");
 	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
@@ -441,8 +422,7 @@ WORLD_TEST(driver_swap, the_end_of_its_application_is_why_a_swap_fails, NULL)
 
 	swap_begins(w, graph);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "cut"});
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
+	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_WORKER_LOST);
 	assert_has(answer->answer.failure.sentence,
 		   "app ended before the new library ran: worker ");
@@ -475,8 +455,7 @@ static const struct fw_message *lost_at(struct world *w, enum moment moment)
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
 	pass_beating(w, SECOND, 1, 1);
 	beat(w, 3);
-	create = taken(w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 3, FW_HOST_CREATE);
 	cr_expect_not(create->create.is_beside);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 	return create;
@@ -524,8 +503,7 @@ WORLD_TEST(driver_swap, a_probation_goes_on_on_another_worker, NULL)
 	runs_on_c(w, create->epoch);
 	forget_requests(w, 2);
 	say_exit(w, 3, 2, 139, 11, RX_CRASH);
-	create = taken(w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 3, FW_HOST_CREATE);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
 	assert_has(w->log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
 }
@@ -537,8 +515,7 @@ static const struct fw_message *fails_on_probation(struct world *w)
 	forget_requests(w, 2);
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
-	create = taken(w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w->log);
+	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_not(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
 	return create;

@@ -65,9 +65,7 @@ static void receiver_counts(struct world *w, bool final, uint64_t arrived, uint6
 
 static void runs_again(struct world *w, uint64_t epoch)
 {
-	const struct fw_message *m = taken(w, 2, FW_HOST_CREATE);
-
-	cr_assert_not_null(m, "%s", w->log);
+	const struct fw_message *m = must_take(w, 2, FW_HOST_CREATE);
 	cr_assert_eq(m->epoch, epoch);
 	speaking_epoch[2] = epoch;
 	say_prepared(w, 2, 2, "f2", false);
@@ -302,8 +300,7 @@ WORLD_TEST(driver_view, operators_and_flows_of_a_host_are_sums_of_its_processes,
 		  (unsigned long long)inner.lost);
 	cr_expect(inner.exact && inner.in_flight == 0);
 	assert_ticks(w, (uint64_t[]){12, 3, 8, 0});
-	m = taken(w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w->log);
+	m = must_take(w, 1, FW_HOST_CREATE);
 	speaking_epoch[1] = m->epoch;
 	say_tables(w);
 	say_result(w, 1, 1, FW_HOST_WIRED);

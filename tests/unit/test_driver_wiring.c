@@ -196,8 +196,7 @@ WORLD_TEST(driver_wiring, every_flow_of_a_host_needs_an_address_that_its_peer_re
 	hello_from(w, 1, "a", "f1", "node", "127.0.0.1");
 	hello_from(w, 2, "b", "f2", "node", "127.0.0.1");
 	hello_from(w, 3, "c", "f3", "another", "10.0.0.2");
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
+	both_prepare(w);
 	say_prepared(w, 3, 3, "f3", false);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
 	assert_has(
