@@ -10,7 +10,7 @@
 #include <base/log.h>
 #include <frag/operator.h>
 #include <frag/v1/control.pb-c.h>
-#include <wire/message.h>
+#include <wire/layout.h>
 
 /* Messages with everything in them, from a seed; they live in the arena. */
 struct maker {
@@ -36,632 +36,186 @@ static const char *word(struct maker *m)
 	return fragi_arena_printf(&m->arena, "w%llx", (unsigned long long)random_u64(m));
 }
 
-static const char **words(struct maker *m, uint32_t count)
-{
-	const char **table = fragi_arena_alloc(&m->arena, count * sizeof(*table));
-
-	for (uint32_t i = 0; i < count; i++)
-		table[i] = word(m);
-	return table;
-}
-
-static void *block(struct maker *m, uint32_t size)
+static void *block(struct maker *m, size_t size)
 {
 	uint8_t *bytes = fragi_arena_alloc(&m->arena, size);
 
-	for (uint32_t i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		bytes[i] = (uint8_t)random_u64(m);
 	return bytes;
 }
 
-static struct fw_failure make_failure(struct maker *m)
+static uint64_t number(struct maker *m, const struct fw_field *field)
 {
-	return (struct fw_failure){(enum fragi_failure)(1 + below(m, FRAGI_FAILURES - 1)),
-				   word(m),
-				   word(m),
-				   word(m),
-				   below(m, 99),
-				   below(m, 99)};
+	return field->max == 0 ? random_u64(m)
+			       : field->min + random_u64(m) % (field->max - field->min + 1);
 }
 
-static struct fw_address *make_addresses(struct maker *m, uint32_t count)
+static void set_number(struct maker *m, const struct fw_field *field, uint8_t *plain)
 {
-	struct fw_address *addresses = fragi_arena_alloc(&m->arena, count * sizeof(*addresses));
+	void *member = plain + field->plain;
 
-	for (uint32_t i = 0; i < count; i++)
-		addresses[i] = (struct fw_address){word(m), block(m, 50 + i), 50 + i, word(m)};
-	return addresses;
+	if (field->kind == FW_BOOL)
+		*(bool *)member = below(m, 2) == 1;
+	else if (field->kind == FW_NUMBER32)
+		*(uint32_t *)member = (uint32_t)number(m, field);
+	else
+		*(uint64_t *)member = number(m, field);
 }
 
-static const char *const *make_names(struct maker *m, uint32_t count)
-{
-	const char **names = fragi_arena_alloc(&m->arena, count * sizeof(*names));
+#define ROWS_MADE 2
 
-	for (uint32_t i = 0; i < count; i++)
-		names[i] = word(m);
-	return names;
+static void make_fields(struct maker *m, const struct fw_layout *layout, uint8_t *plain);
+
+static void make_rows(struct maker *m, const struct fw_field *field, uint8_t *plain)
+{
+	size_t row_bytes = field->of != NULL ? field->of->plain_bytes : sizeof(char *);
+	uint8_t *rows = block(m, ROWS_MADE * row_bytes);
+	void *counter = plain + field->plain_count;
+
+	*(void **)(void *)(plain + field->plain) = rows;
+	for (size_t i = 0; i < ROWS_MADE; i++, rows += row_bytes)
+		if (field->of != NULL)
+			make_fields(m, field->of, rows);
+		else
+			*(const char **)(void *)rows = word(m);
+	if (field->is_wide)
+		*(size_t *)counter = ROWS_MADE;
+	else
+		*(uint32_t *)counter = ROWS_MADE;
 }
 
-static void make_prepared(struct maker *m, struct fw_host_prepared *p)
+static void make_field(struct maker *m, const struct fw_field *field, uint8_t *plain)
 {
-	p->ok = true;
-	p->error_count = below(m, 4);
-	p->errors = fragi_arena_alloc(&m->arena, 4 * sizeof(*p->errors));
-	for (uint32_t i = 0; i < p->error_count; i++)
-		p->errors[i] = make_failure(m);
-	p->errors_beyond = below(m, 9);
-	p->fragment_count = 2;
-	p->fragments = fragi_arena_alloc(&m->arena, 2 * sizeof(*p->fragments));
-	for (int f = 0; f < 2; f++) {
-		struct fw_fragment *fragment = &p->fragments[f];
+	void *member = plain + field->plain;
+	uint32_t size = 1 + below(m, 20);
 
-		fragment->name = word(m);
-		fragment->has_gaps = f == 1;
-		fragment->op_count = 3;
-		fragment->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*fragment->ops));
-		for (int o = 0; o < 3; o++) {
-			struct fw_op *op = &fragment->ops[o];
+	switch (field->kind) {
+	case FW_BOOL:
+	case FW_NUMBER32:
+	case FW_NUMBER64:
+		set_number(m, field, plain);
+		break;
+	case FW_OPTIONAL:
+		*(const char **)member = below(m, 4) > 0 ? word(m) : NULL;
+		break;
+	case FW_TEXT:
+	case FW_NAME:
+		*(const char **)member = word(m);
+		break;
+	case FW_BYTES:
+		*(void **)member = block(m, size);
+		*(uint32_t *)(void *)(plain + field->plain_count) = size;
+		break;
+	case FW_TUPLE:
+		for (const struct fw_field *f = field->of->fields; f->kind != FW_END; f++)
+			set_number(m, f, member);
+		break;
+	case FW_ONE:
+		make_fields(m, field->of, member);
+		break;
+	case FW_TEXTS:
+	case FW_ROWS:
+		make_rows(m, field, plain);
+		break;
+	case FW_KEY: /* these are random as all of the struct is */
+	case FW_NUMBERS:
+	case FW_SUMS:
+	case FW_EXIT:
+	case FW_END:
+		break;
+	}
+}
 
-			op->name = word(m);
-			op->type = word(m);
-			op->has_gaps = o == 1;
-			op->pools = o == 1 ? word(m) : NULL;
-			op->dynamic = words(m, 2);
-			op->dynamic_count = 2;
-			op->port_count = 3;
-			op->ports = fragi_arena_alloc(&m->arena, 3 * sizeof(*op->ports));
-			op->ports[0] = (struct fw_port){word(m),       word(m),      FRAG_IN,
-							below(m, 8),   below(m, 99), below(m, 6),
-							random_u64(m), true,         word(m)};
-			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT,      1,
-							0,       0,       random_u64(m), false};
-			op->ports[2] = (struct fw_port){word(m), word(m), FRAG_IN};
+static void make_fields(struct maker *m, const struct fw_layout *layout, uint8_t *plain)
+{
+	for (const struct fw_field *f = layout->fields; f->kind != FW_END; f++)
+		make_field(m, f, plain);
+}
+
+/* Rows that other rows name. */
+
+static void name_ports(struct maker *m, struct fw_host_prepared *p)
+{
+	for (uint32_t i = 0; i < ROWS_MADE; i++) {
+		struct fw_fragment *fragment = &p->fragments[i];
+		uint32_t from = below(m, ROWS_MADE), to = below(m, ROWS_MADE);
+
+		for (uint32_t k = 0; k < ROWS_MADE; k++) {
+			fragment->ops[k].ports[i].dir = FRAG_IN;
+			fragment->ops[k].ports[1 - i].dir = FRAG_OUT;
+			fragment->ops[k].ports[i].policy = below(m, 6);
+			fragment->ops[k].ports[1 - i].policy = below(m, 6);
+			fragment->interface_ports[k].op = below(m, ROWS_MADE);
+			fragment->interface_ports[k].op_port = below(m, ROWS_MADE);
 		}
-		fragment->interface_port_count = 2;
-		fragment->interface_ports =
-			fragi_arena_alloc(&m->arena, 2 * sizeof(*fragment->interface_ports));
-		for (int i = 0; i < 2; i++)
-			fragment->interface_ports[i] = (struct fw_interface_port){
-				word(m), word(m), below(m, 3), below(m, 3)};
-	}
-	p->flow_count = 3;
-	p->flows = fragi_arena_alloc(&m->arena, 3 * sizeof(*p->flows));
-	for (int i = 0; i < 3; i++)
-		p->flows[i] = (struct fw_inner_flow){below(m, 2),     below(m, 3),     1,
-						     below(m, 2),     below(m, 3),     i & 2,
-						     1 + below(m, 9), 1 + below(m, 5), true};
-	p->address_count = 2;
-	p->addresses = make_addresses(m, 2);
-	p->pid = 4711;
-	p->announced = make_names(m, 3);
-	p->announced_count = 3;
-	p->pools = words(m, 2);
-	p->pool_count = 2;
-}
-
-static void make_wire(struct maker *m, struct fw_host_wire *w)
-{
-	w->announced = make_names(m, 2);
-	w->announced_count = 2;
-	w->peer_count = 2;
-	w->peers = fragi_arena_alloc(&m->arena, 2 * sizeof(*w->peers));
-	for (uint32_t i = 0; i < 2; i++)
-		w->peers[i] =
-			(struct fw_peer){i + 2, random_u64(m), make_addresses(m, 2), 2, word(m)};
-	w->edge_count = 5;
-	w->edges = fragi_arena_alloc(&m->arena, 5 * sizeof(*w->edges));
-	for (uint32_t i = 0; i < 5; i++) {
-		w->edges[i] = (struct fw_edge){.flow = i,
-					       .sends = i & 1,
-					       .fragment = below(m, 5),
-					       .op = below(m, 5),
-					       .port = below(m, 5),
-					       .peer = 2,
-					       .window_messages = 1 + below(m, 9),
-					       .window_bytes = 1 + random_u64(m),
-					       .message_bytes_max = 1 + random_u64(m),
-					       .policy = 1 + below(m, 5),
-					       .order = below(m, 99),
-					       .other_end = word(m),
-					       .transport = word(m),
-					       .encrypt = i & 2};
-		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
+		p->flows[i] = (struct fw_inner_flow){.from_fragment = from,
+						     .from_op = below(m, ROWS_MADE),
+						     .from_port = 1 - from,
+						     .to_fragment = to,
+						     .to_op = below(m, ROWS_MADE),
+						     .to_port = to,
+						     .capacity = 1 + below(m, 9),
+						     .policy = 1 + below(m, 5),
+						     .encrypt = below(m, 2) == 1};
 	}
 }
 
-static struct fragi_quantiles make_quantiles(struct maker *m)
+static void name_rows(struct maker *m, struct fw_looked *looked)
 {
-	return (struct fragi_quantiles){random_u64(m),      random_u64(m), random_u64(m),
-					random_u64(m),      random_u64(m), random_u64(m),
-					{0, random_u64(m)}, random_u64(m)};
-}
+	for (uint32_t i = 0; i < ROWS_MADE; i++) {
+		struct fragi_look_operator *op =
+			&((struct fragi_look_operator *)looked->look.operators)[i];
+		struct fragi_look_flow *flow = &((struct fragi_look_flow *)looked->look.flows)[i];
 
-static struct fragi_realtime make_realtime(struct maker *m)
-{
-	return (struct fragi_realtime){below(m, FRAGI_SCHED_OTHER + 1), (uint32_t)random_u64(m),
-				       random_u64(m), random_u64(m), random_u64(m)};
-}
-
-static void make_stats(struct maker *m, struct fw_host_stats *s)
-{
-	s->final = true;
-	s->op_count = 3;
-	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
-	for (int i = 0; i < 3; i++)
-		s->ops[i] = (struct fw_op_stats){below(m, 4),
-						 i & 1,
-						 random_u64(m),
-						 make_quantiles(m),
-						 random_u64(m),
-						 random_u64(m),
-						 .counters = {random_u64(m), 7, random_u64(m)},
-						 make_realtime(m)};
-	s->facts = (struct fw_facts){
-		random_u64(m), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, random_u64(m)};
-	s->pool_count = 2;
-	s->pools = block(m, 2 * sizeof(*s->pools));
-	for (int i = 0; i < 2; i++)
-		s->pools[i] = (struct fragi_pool_stats){random_u64(m), 4096, random_u64(m),
-							random_u64(m), random_u64(m)};
-	s->flow_count = 4;
-	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
-	for (int i = 0; i < 4; i++) {
-		struct fragi_flow_stats *f = &s->flows[i];
-
-		f->latency = make_quantiles(m);
-		for (int c = 0; c < FRAGI_COUNTERS; c++)
-			f->counters[c] = random_u64(m);
-		for (int r = 0; r < FRAGI_DROP_REASONS; r++) {
-			f->tx_dropped[r] = random_u64(m);
-			f->rx_dropped[r] = random_u64(m);
-		}
+		op->host = below(m, ROWS_MADE);
+		op->input_flow = below(m, ROWS_MADE);
+		op->room_flow = FRAGI_LOOK_NONE;
+		flow->sender = below(m, ROWS_MADE);
+		flow->receiver = below(m, ROWS_MADE);
+		((struct fragi_look_pool *)looked->look.pools)[i].host = below(m, ROWS_MADE);
+		looked->chain[i].op = FRAGI_LOOK_NONE;
+		looked->chain[i].flow = below(m, ROWS_MADE);
 	}
+	looked->op = below(m, ROWS_MADE);
+	looked->flow = FRAGI_LOOK_NONE;
+	looked->host = below(m, ROWS_MADE);
 }
 
-static void make_passed(struct maker *m, struct fragi_passed *passed)
-{
-	*passed = (struct fragi_passed){random_u64(m), random_u64(m), 5, word(m), word(m), word(m)};
-	passed->tensors = block(m, 2 * sizeof(*passed->tensors));
-	passed->tensor_count = 2;
-	for (int i = 0; i < 2; i++)
-		passed->tensors[i] = (struct fragi_passed_tensor){word(m), word(m)};
-	passed->tensors_left_out = 1;
-	passed->picture_of = word(m);
-	passed->width = 5;
-	passed->height = 7;
-	passed->channels = 3;
-	passed->step = 2;
-	passed->pixels = block(m, 105);
-	passed->pixel_bytes = 105;
-}
-
-static void make_look(struct maker *m, struct fragi_look *look)
-{
-	struct fragi_look_operator *op = block(m, 2 * sizeof(*op));
-	struct fragi_look_flow *flow = block(m, 2 * sizeof(*flow));
-	struct fragi_look_host *host = block(m, 2 * sizeof(*host));
-	struct fragi_look_worker *worker = block(m, sizeof(*worker));
-	struct fragi_look_pool *pool = block(m, 2 * sizeof(*pool));
-
-	for (uint32_t i = 0; i < 2; i++)
-		pool[i] = (struct fragi_look_pool){word(m), 1 - i,         8, random_u64(m),
-						   3,       random_u64(m), 5, random_u64(m)};
-	for (int i = 0; i < 2; i++) {
-		op[i] = (struct fragi_look_operator){word(m), word(m), (uint32_t)i, .input_flow = 1,
-						     .room_flow = FRAGI_LOOK_NONE};
-		op[i].pool = i == 0 ? word(m) : NULL;
-		op[i].compute = make_quantiles(m);
-		for (int use = 0; use < FRAGI_USES; use++)
-			op[i].use_ns[use] = op[i].use_sums[use] = random_u64(m);
-		op[i].ticks = random_u64(m);
-		op[i].promised_mhz = random_u64(m);
-		op[i].budget_ns = random_u64(m);
-		op[i].period_ns = random_u64(m);
-		op[i].has_ended = i == 0;
-		op[i].missed_sum = random_u64(m);
-		flow[i] = (struct fragi_look_flow){word(m), word(m), (uint32_t)i, 1, word(m),
-						   word(m), 7};
-		flow[i].sent = random_u64(m);
-		flow[i].lost_sum = random_u64(m);
-		flow[i].dropped[FRAGI_DROP_REASONS - 1] = random_u64(m);
-		flow[i].dropped_sums[FRAGI_DROP_REASONS - 1] = flow[i].full_sum_ns = random_u64(m);
-		flow[i].latency = make_quantiles(m);
-		flow[i].is_timed = i == 1;
-	}
-	host[0] = host[1] = (struct fragi_look_host){
-		word(m), word(m), 4711, random_u64(m), 2, 3, 4, 5, random_u64(m), 7, 8, 9, word(m)};
-	*worker = (struct fragi_look_worker){word(m), 8, random_u64(m), 2, 3, 4, 5, 6,
-					     7,       8, random_u64(m)};
-	*look = (struct fragi_look){word(m), word(m), 1000000000, 5, op, flow,    host, worker, 2,
-				    2,       2,       1,          3, 4,  word(m), pool, 2};
-}
-
-static void make_reply(struct maker *m, struct fw_reply *reply)
-{
-	struct fw_host_row *hosts = block(m, 3 * sizeof(*hosts));
-
-	struct fw_parameter_row *parameters = block(m, 2 * sizeof(*parameters));
-
-	for (uint32_t i = 0; i < 2; i++)
-		parameters[i] = (struct fw_parameter_row){word(m), word(m), word(m), 3};
-	for (uint32_t i = 0; i < 3; i++)
-		hosts[i] =
-			(struct fw_host_row){i + 1, word(m), word(m), word(m), (int32_t)i, word(m)};
-	reply->applications = block(m, 2 * sizeof(*reply->applications));
-	reply->workers = block(m, 4 * sizeof(*reply->workers));
-	reply->application_count = 2;
-	reply->worker_count = 4;
-	reply->more = (uint32_t)random_u64(m);
-	reply->notices[FW_NOTICE_REFUSED] = random_u64(m);
-	reply->state_bytes = random_u64(m);
-	reply->state_free_bytes = random_u64(m);
-	reply->certificate_ends_unix_s = 1800000000;
-	reply->state_failure = word(m);
-	reply->started_unix_s = 1790000000;
-	reply->applications[0] = (struct fw_application_row){
-		random_u64(m), word(m), word(m),    7, hosts, 3, random_u64(m), 9,
-		word(m),       word(m), parameters, 2, true};
-	reply->applications[1] = (struct fw_application_row){
-		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
-	for (uint32_t i = 0; i < 4; i++)
-		reply->workers[i] = (struct fw_worker_row){
-			word(m), word(m), word(m), i,       (uint32_t)random_u64(m),
-			word(m), i == 2,  i,       word(m), word(m)};
-	reply->ended_count = 2;
-	reply->ended = block(m, 2 * sizeof(*reply->ended));
-	for (uint32_t i = 0; i < 2; i++)
-		reply->ended[i] = (struct fw_ended_row){
-			random_u64(m), word(m), FRAGI_SUMMARY_FAILED, make_failure(m), 137, 5, 6,
-			word(m),       i == 1};
-}
-
-static void make_summary(struct maker *m, struct fragi_summary *summary)
-{
-	struct fragi_summary_operator *op = block(m, sizeof(*op));
-	struct fragi_summary_fragment *fragment = block(m, sizeof(*fragment));
-	struct fragi_summary_flow *flow = block(m, sizeof(*flow));
-
-	*op = (struct fragi_summary_operator){word(m),
-					      word(m),
-					      random_u64(m),
-					      make_quantiles(m),
-					      random_u64(m),
-					      random_u64(m),
-					      .counters = {3, random_u64(m), random_u64(m)},
-					      .realtime = make_realtime(m),
-					      .predicted_rate_mhz = random_u64(m),
-					      .budget_ns = random_u64(m)};
-	*fragment = (struct fragi_summary_fragment){word(m),       word(m),         4711, word(m),
-						    random_u64(m), 1 + below(m, 9), op,   1};
-	flow->from = word(m);
-	flow->to = word(m);
-	flow->edge = word(m);
-	flow->edge_detail = word(m);
-	flow->encrypted = true;
-	flow->policy = word(m);
-	flow->exact = true;
-	flow->latency = make_quantiles(m);
-	flow->latency_reason = word(m);
-	flow->lost_because = word(m);
-	*summary = (struct fragi_summary){
-		.application = word(m),
-		.result = FRAGI_SUMMARY_FAILED,
-		.failure = {FRAGI_FAILURE_HOST_CRASHED, word(m), word(m), word(m)},
-		.exit_code = 1,
-		.started_unix_ns = 5,
-		.first_message_ns = 6,
-		.duration_ns = 7,
-		.shutdown_ns = 8,
-		.fragments = fragment,
-		.fragment_count = 1,
-		.flows = flow,
-		.flow_count = 1,
-	};
-}
-
-static void make_events(struct maker *m, struct fw_events *events)
-{
-	events->count = 3;
-	events->rows = block(m, 3 * sizeof(*events->rows));
-	for (uint32_t i = 0; i < 3; i++)
-		events->rows[i] = (struct fw_notice){random_u64(m),
-						     1 + (int64_t)below(m, 99),
-						     FW_NOTICE_START + i,
-						     word(m),
-						     random_u64(m),
-						     word(m),
-						     word(m)};
-}
-
-static struct fw_line *make_lines(struct maker *m, uint32_t count)
-{
-	struct fw_line *lines = block(m, count * sizeof(*lines));
-
-	for (uint32_t i = 0; i < count; i++)
-		lines[i] = (struct fw_line){random_u64(m), 5,       i % FRAGI_LOG_OFF,
-					    word(m),       word(m), i % 2 != 0 ? word(m) : "",
-					    word(m)};
-	return lines;
-}
-
-static void make_explanation(struct maker *m, struct fw_explanation *all)
-{
-	struct fw_other_row *others = block(m, 2 * sizeof(*others));
-
-	for (int i = 0; i < 2; i++)
-		others[i] = (struct fw_other_row){word(m), word(m), i == 1};
-	*all = (struct fw_explanation){.name = word(m), .state = word(m), .more = 3};
-	all->placement_count = 2;
-	all->placements = block(m, 2 * sizeof(*all->placements));
-	all->placements[0] = (struct fw_placement_row){word(m), word(m), word(m), word(m),
-						       word(m), others,  2,       7};
-	all->placements[1] = (struct fw_placement_row){word(m), "", "", word(m), "", NULL, 0, 0};
-	all->route_count = 1;
-	all->routes = block(m, sizeof(*all->routes));
-	all->routes[0] = (struct fw_route_row){word(m), word(m), word(m), true, word(m)};
-}
-
-static void make_create(struct maker *m, struct fw_host_create *create)
-{
-	*create = (struct fw_host_create){.application = word(m),
-					  .source = block(m, 9999),
-					  .source_bytes = 9999,
-					  .fragments = words(m, 3),
-					  .fragment_count = 3,
-					  .beat_ns = 1,
-					  .dead_ns = 2,
-					  .transports = words(m, 2),
-					  .transport_count = 2,
-					  .cpu_limit = 2500,
-					  .memory_limit_bytes = 512,
-					  .may_restart = true,
-					  .is_beside = true,
-					  .is_moved = true,
-					  .restarts = 3,
-					  .memory = word(m),
-					  .has_last_source = true,
-					  .lease_ns = 10000000000,
-					  .lease_until_ns = 11000000000};
-	memcpy(create->data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
-	memcpy(create->variables_key, block(m, FW_VARIABLES_KEY_BYTES), FW_VARIABLES_KEY_BYTES);
-}
-
+/* Every field of its kind, within its bounds. */
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
+	const struct fw_layout *layout = fw_layout(kind);
+	struct fragi_passed *passed = &message->passed;
+
 	*message = (struct fw_message){.kind = kind,
 				       .seq = random_u64(m),
 				       .reply_to = random_u64(m),
 				       .run = random_u64(m),
 				       .host = (uint32_t)random_u64(m),
 				       .epoch = random_u64(m)};
-	switch (kind) {
-	case FW_HELLO:
-		message->hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
-						   .minor = 7,
-						   .role = FW_ROLE_WORKER,
-						   .name = word(m),
-						   .session = random_u64(m),
-						   .fragments = words(m, 5),
-						   .fragment_count = 5,
-						   .worker_address = "10.0.0.1",
-						   .node = word(m),
-						   .clock = word(m),
-						   .memory = word(m),
-						   .no_memory = word(m),
-						   .waits_for = word(m),
-						   .version = "0.1.0",
-						   .cores = 8,
-						   .memory_bytes = random_u64(m),
-						   .shared_memory_bytes = random_u64(m),
-						   .gpus = 2,
-						   .gpu_memory_bytes = random_u64(m),
-						   .labels = words(m, 3),
-						   .label_count = 3,
-						   .no_limits = word(m),
-						   .limited = word(m),
-						   .local_address = word(m),
-						   .reports = 3,
-						   .last_epoch = random_u64(m),
-						   .last_name = word(m)};
-		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
-		return;
-	case FW_WELCOME:
-		message->welcome = (struct fw_welcome){
-			random_u64(m), word(m), 250000000, 3000000000, word(m), {0}, true, true};
-		memcpy(message->welcome.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
-		return;
-	case FW_REFUSED:
-		message->refused = (struct fw_refused){make_failure(m)};
-		return;
-	case FW_HOST_CREATE:
-		make_create(m, &message->create);
-		return;
-	case FW_HOST_REPORT:
-		message->report = (struct fw_host_report){.started = true,
-							  .has_run = true,
-							  .stop = FW_STOP_KILLED,
-							  .failure = FRAGI_FAILURE_HOST_FAILED,
-							  .reason = word(m),
-							  .restarts = 3,
-							  .is_inexact = true,
-							  .age_ns = 5000000000,
-							  .is_closing = true,
-							  .yields = true,
-							  .is_beside = true,
-							  .is_wired = true};
-		make_create(m, &message->report.create);
-		return;
-	case FW_REPORTED:
-		return;
-	case FW_HOST_ADOPTED:
-		message->adopted.is_inexact = true;
-		return;
-	case FW_HOST_PREPARED:
-		make_prepared(m, &message->prepared);
-		return;
-	case FW_HOST_WIRE:
-		make_wire(m, &message->wire);
-		return;
-	case FW_HOST_WIRED:
-	case FW_HOST_STARTED:
-		message->result = (struct fw_host_result){make_failure(m)};
-		return;
-	case FW_APP_ENDED:
-		message->app_ended.exit_code = 4;
-		return;
-	case FW_LEAVE:
-		message->leave.reason = "it was told to end";
-		return;
-	case FW_HOST_STOP:
-	case FW_HOST_KILL:
-		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed", true,
-						      FRAGI_FAILURE_HOST_EXITED};
-		return;
-	case FW_HOST_EVENT:
-		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,
-							random_u64(m), make_failure(m),
-							random_u64(m), random_u64(m),
-							random_u64(m)};
-		return;
-	case FW_HOST_STATS:
-	case FW_HOST_PAST:
-		make_stats(m, &message->stats);
-		return;
-	case FW_HOST_EXIT:
-		message->exit =
-			(struct fw_host_exit){139, 11, make_failure(m), words(m, 7), 7, true};
-		return;
-	case FW_REQUEST:
-		message->request.what = FW_REQUEST_STATE;
-		message->request.worker = word(m);
-		return;
-	case FW_REPLY:
-		make_reply(m, &message->reply);
-		return;
-	case FW_BEAT:
-		message->beat =
-			(struct fw_beat){word(m), 5000000000, 4000000000, true,         7000000000,
-					 3,       true,       2,          random_u64(m)};
-		return;
-	case FW_START_APP:
-		message->start_app = (struct fw_start_app){word(m), block(m, 999), 999, 5};
-		return;
-	case FW_STOP_APP:
-		message->stop_app = (struct fw_stop_app){word(m), true, true, true};
-		return;
-	case FW_ANSWER:
-		message->answer = (struct fw_answer){make_failure(m), word(m), word(m)};
-		return;
-	case FW_AWAIT:
-		message->await.until = FW_ENDED;
-		return;
-	case FW_OUTCOME:
-		message->outcome =
-			(struct fw_outcome){.name = word(m), .reached = FW_ENDED, .left_out = 3};
-		make_summary(m, &message->outcome.summary);
-		return;
-	case FW_WATCH:
-		message->watch = (struct fw_watch){random_u64(m), true};
-		return;
-	case FW_EVENTS:
-		make_events(m, &message->events);
-		return;
-	case FW_SET:
-		message->set = (struct fw_set){word(m), word(m)};
-		return;
-	case FW_HOST_SUSPEND:
-		message->suspend = (struct fw_host_suspend){(uint32_t)random_u64(m), random_u64(m)};
-		return;
-	case FW_LOOK:
-		message->look = (struct fw_look){word(m), 250000000, true, true, 7, true};
-		return;
-	case FW_LOOKED:
-		message->looked =
-			(struct fw_looked){.is_last = true,
-					   .is_same = true,
-					   .cause = 3,
-					   .op = 1,
-					   .flow = FRAGI_LOOK_NONE,
-					   .host = 1,
-					   .help = word(m),
-					   .chain = block(m, sizeof(struct fragi_look_step)),
-					   .chain_count = 1};
-		message->looked.chain[0] = (struct fragi_look_step){FRAGI_LOOK_NONE, 1, word(m)};
-		make_look(m, &message->looked.look);
-		return;
-	case FW_TAP:
-		message->tap =
-			(struct fw_tap){word(m), word(m), 100000000, true, random_u64(m), true};
-		return;
-	case FW_EXAMINE:
-		message->examine = (struct fw_examine){word(m)};
-		return;
-	case FW_EXAMINED:
-		message->examined = (struct fw_examined){
-			word(m), block(m, 2 * sizeof(*message->examined.findings)), 2};
-		for (uint32_t i = 0; i < 2; i++)
-			message->examined.findings[i] =
-				(struct fw_finding){word(m), i == 1, word(m), word(m), word(m)};
-		return;
-	case FW_TAPPED:
-	case FW_HOST_TAPPED:
-		message->tapped = (struct fw_tapped){7, block(m, 999), 999};
-		return;
-	case FW_HOST_TAP:
-		message->host_tap =
-			(struct fw_host_tap){7, 1, 2, 3, 100000000, 4000000000, true, true};
-		return;
-	case FW_PASSED:
-		make_passed(m, &message->passed);
-		return;
-	case FW_HOST_LOOK:
-		message->host_look.for_ns = 4000000000;
-		return;
-	case FW_HOST_SAVED:
-		message->saved = (struct fw_host_saved){random_u64(m) % 4096, "saved bytes", 11};
-		return;
-	case FW_HOST_SET:
-		message->host_set = (struct fw_host_set){random_u64(m), word(m), word(m)};
-		return;
-	case FW_HOST_SET_DONE:
-		message->host_set_done = (struct fw_host_set_done){random_u64(m), make_failure(m)};
-		return;
-	case FW_WATCH_LOGS:
-		message->watch_logs =
-			(struct fw_watch_logs){word(m), word(m), word(m), random_u64(m), true};
-		return;
-	case FW_LOGS:
-		message->logs = (struct fw_logs){make_lines(m, 7), 7, random_u64(m)};
-		return;
-	case FW_HOST_LINES:
-		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};
-		return;
-	case FW_DRAIN:
-		message->drain = (struct fw_drain){word(m), true, true};
-		return;
-	case FW_SWAP:
-		message->swap = (struct fw_swap){"app", "f", "libx.so", word(m), 5};
-		return;
-	case FW_EXPLAIN:
-		message->explain = (struct fw_explain){"app", word(m)};
-		return;
-	case FW_EXPLANATION:
-		make_explanation(m, &message->explanation);
-		return;
-	case FW_APPLY:
-		message->apply = (struct fw_apply){word(m), block(m, 99), 99, true};
-		return;
-	case FW_CHANGES:
-		message->changes = (struct fw_changes){.rows = block(m, sizeof(struct fw_change)),
-						       .count = 1,
-						       .more = 3,
-						       .effect = FW_EFFECT_FRAGMENT,
-						       .restarts = word(m),
-						       .remark = word(m)};
-		message->changes.rows[0] = (struct fw_change){FW_EFFECT_SET, word(m), word(m)};
-		return;
-	case FW_HOST_START:
-		return;
+	/* all bodies are members of the same union */
+	memcpy(&message->hello, block(m, layout->plain_bytes), layout->plain_bytes);
+	make_fields(m, layout, (uint8_t *)&message->hello);
+	if (kind == FW_HELLO)
+		message->hello.major = FW_PROTOCOL_MAJOR;
+	else if (kind == FW_REFUSED)
+		message->refused.failure.code = 1 + below(m, FRAGI_FAILURES - 1);
+	else if (kind == FW_HOST_PREPARED)
+		name_ports(m, &message->prepared);
+	else if (kind == FW_HOST_WIRE)
+		for (uint32_t i = 0; i < ROWS_MADE; i++)
+			message->wire.edges[i].policy = 1 + below(m, 5);
+	else if (kind == FW_LOOKED)
+		name_rows(m, &message->looked);
+	else if (kind == FW_HOST_SAVED)
+		message->saved.offset %= 4096;
+	else if (kind == FW_PASSED) {
+		passed->width = 5;
+		passed->height = 7;
+		passed->channels = 3;
+		passed->pixels = block(m, 105);
+		passed->pixel_bytes = 105;
 	}
 }
 
@@ -819,9 +373,9 @@ Test(wire_codec, a_look_names_no_row_that_it_does_not_hold)
 	for (int i = 0; i < 10; i++) {
 		uint32_t before = *indices[i];
 
-		*indices[i] = 1;
+		*indices[i] = ROWS_MADE - 1;
 		cr_expect_eq(cross(&in), 0, "index %d", i);
-		*indices[i] = 2;
+		*indices[i] = ROWS_MADE;
 		cr_expect_eq(cross(&in), -EBADMSG, "index %d", i);
 		*indices[i] = before;
 	}
@@ -859,42 +413,43 @@ Test(wire_codec, every_field_of_the_protocol_is_sent)
 Test(wire_codec, fields_arrive_where_they_belong)
 {
 	struct maker m = {.state = 99};
+	const struct fw_address *there, *here;
 	struct fw_message in, *out;
 	uint8_t *frame;
 	size_t size;
 
 	make(&m, FW_HOST_WIRE, &in);
-	in.wire.edges[3].token[0] = 0x5A;
-	in.wire.edges[3].order = 7;
+	in.wire.edges[1].token[0] = 0x5A;
+	in.wire.edges[1].order = 7;
+	in.wire.edges[0].sends = in.wire.edges[1].encrypt = true;
+	in.wire.edges[0].encrypt = in.wire.edges[1].sends = false;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_assert_eq(out->wire.edge_count, 5);
-	cr_expect_eq(out->wire.edges[3].token[0], 0x5A);
-	cr_expect_eq(out->wire.edges[3].window_bytes, in.wire.edges[3].window_bytes);
-	cr_expect_eq(out->wire.edges[3].sends, true);
-	cr_expect_eq(out->wire.edges[3].order, 7);
-	cr_expect_eq(out->wire.edges[3].encrypt, true);
-	cr_expect_eq(out->wire.edges[4].encrypt, false);
+	cr_assert_eq(out->wire.edge_count, ROWS_MADE);
+	cr_expect_eq(out->wire.edges[1].token[0], 0x5A);
+	cr_expect_eq(out->wire.edges[1].window_bytes, in.wire.edges[1].window_bytes);
+	cr_expect_eq(out->wire.edges[1].order, 7);
+	cr_expect(out->wire.edges[0].sends && !out->wire.edges[1].sends);
+	cr_expect(out->wire.edges[1].encrypt && !out->wire.edges[0].encrypt);
+	cr_expect_str_eq(out->wire.edges[1].transport, in.wire.edges[1].transport);
 	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
-	cr_assert_eq(out->wire.announced_count, 2);
+	cr_assert_eq(out->wire.announced_count, ROWS_MADE);
 	cr_expect_str_eq(out->wire.announced[1], in.wire.announced[1]);
-	cr_assert_eq(out->wire.peers[1].address_count, 2);
-	cr_expect_str_eq(out->wire.peers[1].addresses[1].transport,
-			 in.wire.peers[1].addresses[1].transport);
-	cr_assert_eq(out->wire.peers[1].addresses[1].size, 51);
-	cr_expect_str_eq(out->wire.peers[1].addresses[1].detail,
-			 in.wire.peers[1].addresses[1].detail);
-	cr_expect_eq(memcmp(out->wire.peers[1].addresses[1].bytes,
-			    in.wire.peers[1].addresses[1].bytes, 51),
-		     0);
-	cr_expect_str_eq(out->wire.edges[2].transport, in.wire.edges[2].transport);
+	cr_assert_eq(out->wire.peers[1].address_count, ROWS_MADE);
+	there = &in.wire.peers[1].addresses[1];
+	here = &out->wire.peers[1].addresses[1];
+	cr_expect_str_eq(here->transport, there->transport);
+	cr_expect_str_eq(here->detail, there->detail);
+	cr_assert_eq(here->size, there->size);
+	cr_expect_arr_eq(here->bytes, there->bytes, here->size);
 	fw_message_free(out);
 	fragi_free(frame);
 
 	make(&m, FW_HOST_STATS, &in);
+	in.stats.ops[1].running = true;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_arr_eq(&out->stats.flows[2], &in.stats.flows[2], sizeof(struct fragi_flow_stats),
+	cr_expect_arr_eq(&out->stats.flows[1], &in.stats.flows[1], sizeof(struct fragi_flow_stats),
 			 "every counter, reason and quantile");
 	cr_expect_arr_eq(&out->stats.facts, &in.stats.facts, sizeof(struct fw_facts));
 	cr_expect_eq(out->stats.ops[1].running, true);
@@ -918,8 +473,6 @@ Test(wire_codec, a_cut_frame_or_a_flipped_bit_is_refused_or_read_and_nothing_wor
 		size_t size;
 
 		make(&m, (enum fw_kind)kind, &in);
-		if (kind == FW_HOST_CREATE)
-			in.create.source_bytes = 100;
 		cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 		for (size_t cut = 0; cut < size - 4; cut++) {
 			uint8_t *exact = malloc(cut + 1);
@@ -983,7 +536,7 @@ Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
 		fragi_free(frame);
 	}
 	make(&m, FW_HOST_PREPARED, &in);
-	in.prepared.flows[1].from_port = 0; /* an input */
+	in.prepared.flows[1].from_port = in.prepared.flows[1].from_fragment; /* an input */
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG);
 	fragi_free(frame);
@@ -1015,13 +568,6 @@ Test(wire_codec, texts_are_cut_and_cleaned)
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
 	cr_expect_str_eq(out->refused.failure.sentence, "");
-	fw_message_free(out);
-	fragi_free(frame);
-
-	in.refused.failure.sentence = "n\xC3\xBC \xFF\xC2\x9B[31m"; /* no UTF-8, and a control */
-	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
-	out = decode(frame, size);
-	cr_expect_str_eq(out->refused.failure.sentence, "n\xC3\xBC ???[31m");
 	fw_message_free(out);
 	fragi_free(frame);
 }
