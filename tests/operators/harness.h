@@ -22,4 +22,20 @@ static inline void give_tensor(struct frag_harness *h, const char *port, const c
 	cr_assert_eq(frag_harness_give_tensor(h, port, name, tensor), 0, "%s", port);
 }
 
+/* What the next tick emits at a port. */
+static inline struct frag_message *ticked(struct frag_harness *h, const char *port)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, port, &m), 0, "%s", port);
+	return m;
+}
+
+static inline void finish(struct frag_harness *h, struct frag_message *m)
+{
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 #endif

@@ -42,8 +42,7 @@ static void expect(const struct frag_op_type *type, const struct frag_arg *args,
 		  frag_tensor_dl(t)->dtype.code == dtype.code);
 	cr_assert_eq(frag_tensor_size_bytes(t), size);
 	cr_assert_arr_eq(frag_tensor_data(t), expected, size);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 #define EXPECT_CONVERTED(args, in, dtype, ...)                                                     \

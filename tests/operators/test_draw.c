@@ -48,8 +48,7 @@ static struct frag_message *drawn(struct frag_harness *h, struct frag_tensor *t)
 	cr_assert_eq(frag_message_add_tensor(m, "", frame_of(0)), 0);
 	cr_assert_eq(frag_message_add_tensor(m, "t", t), 0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	return m;
 }
 
@@ -80,8 +79,7 @@ static void expect_picture(const char *layer, struct frag_tensor *t, const char 
 	m = drawn(h, t);
 	write_picture(m, text);
 	cr_expect_str_eq(text, expected, "%s is\n%s", layer, text);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_draw, rectangles)
@@ -475,14 +473,12 @@ Test(ops_draw, what_is_nearer_hides_what_is_farther)
 				     m, "c", tensor_of(u8, 3, (const int64_t[]){1, 2, 3}, colors)),
 			     0);
 		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		m = ticked(h, "out");
 		middle = (const uint8_t *)frag_tensor_data(frag_message_tensor(m, "")) +
 			 (10 * 40 + 20) * 3;
 		cr_expect_eq(middle[0], turned ? 0 : 255);
 		cr_expect_eq(middle[1], turned ? 255 : 0);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -515,16 +511,14 @@ Test(ops_draw, depth_maps_have_colours)
 				     m, "c", tensor_of(u8, 3, (const int64_t[]){1, 2, 4}, colors)),
 			     0);
 		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		m = ticked(h, "out");
 		pixels = frag_tensor_data(frag_message_tensor(m, ""));
 		/* the corners lie 8.66 columns from the middle: 0.25 / (2 * HALF) of 40 */
 		cr_expect_eq(pixels[(10 * 40 + 11) * 3], 255);
 		cr_expect_eq(pixels[(10 * 40 + 11) * 3 + 1], 0);
 		cr_expect_eq(pixels[(10 * 40 + 28) * 3], mode == 0 ? 0 : 255);
 		cr_expect_eq(pixels[(10 * 40 + 28) * 3 + 1], mode == 0 ? 51 : 0);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -563,8 +557,7 @@ Test(ops_draw, masks_are_painted_by_their_classes)
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
 	for (int i = 0; i < ROWS * COLUMNS * 3; i++)
 		cr_assert_eq(pixel[i], 0);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 
 	h = make(&vision_draw_type,
 		 FRAG_ARGS(
@@ -581,8 +574,7 @@ Test(ops_draw, masks_are_painted_by_their_classes)
 			cr_assert_eq(pixel[1], class == 2 ? 64 : 0, "at %d, %d", x, y);
 		}
 	}
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 /* Over gray: a black frame could not tell a black class from none. */
@@ -602,15 +594,13 @@ Test(ops_draw, a_class_without_a_colour_is_not_painted)
 		frag_message_add_tensor(m, "t", tensor_of(u8, 2, (const int64_t[]){1, 2}, classes)),
 		0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
 	cr_assert_eq(pixel[0], 255);
 	cr_assert_eq(pixel[1], 0);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(pixel[COLUMNS / 2 * 3 + i], 200);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_draw, masks_of_boxes)
@@ -631,8 +621,7 @@ Test(ops_draw, masks_of_boxes)
 		     0);
 	cr_assert_eq(frag_message_add_tensor(m, "boxes", numbers(2, 4, boxes)), 0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	write_picture(m, text);
 	cr_expect_str_eq(text,
 			 "####....................\n"
@@ -648,8 +637,7 @@ Test(ops_draw, masks_of_boxes)
 			 "....................####\n"
 			 "....................####\n",
 			 "is\n%s", text);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_draw, classes_select_texts)
@@ -669,8 +657,7 @@ Test(ops_draw, classes_select_texts)
 						       1, (const int64_t[]){3}, classes)),
 		     0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	write_picture(m, text);
 	cr_expect_str_eq(text,
 			 ".###....................\n"
@@ -686,8 +673,7 @@ Test(ops_draw, classes_select_texts)
 			 "........................\n"
 			 "........................\n",
 			 "classes beyond the texts have none:\n%s", text);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 /* The texts and the numbers of the same layer look alike. */
@@ -714,11 +700,9 @@ Test(ops_draw, numbers_as_text)
 					       (const int64_t[]){2}, values)),
 			     0);
 		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		m = ticked(h, "out");
 		write_picture(m, text[i]);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 	cr_expect_str_eq(text[1], text[0], "is\n%s", text[1]);
 	cr_expect(strchr(text[0], '#') != NULL);
@@ -753,11 +737,9 @@ Test(ops_draw, lines_of_the_message_as_text)
 				     0);
 			cr_assert_eq(frag_message_add_tensor(m, "t", numbers(2, 3, places)), 0);
 			cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-			cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-			cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+			m = ticked(h, "out");
 			write_picture(m, text[k]);
-			frag_message_unref(m);
-			frag_harness_destroy(h);
+			finish(h, m);
 		}
 		cr_expect_str_eq(text[1], text[0], "\"%s\" is\n%s", cases[i].carried, text[1]);
 		cr_expect((strchr(text[0], '#') != NULL) == (cases[i].carried[0] != '\0'));
@@ -775,8 +757,7 @@ Test(ops_draw, several_flows_and_frames_without_layers)
 	give_tensor(h, "receivers:1", "over",
 		    tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
 			      (const int64_t[]){1, 1, 4}, half));
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
 	for (int i = 0; i < ROWS * COLUMNS * 3; i++)
 		cr_assert_eq(pixel[i], 128, "alpha counts, and the frame is enlarged");
@@ -958,8 +939,7 @@ static struct frag_message *cropped(struct frag_harness *h, struct frag_tensor *
 
 	give_tensor(h, "source_video", "", frame);
 	give_tensor(h, "boxes", "boxes", boxes);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	return m;
 }
 
@@ -1007,8 +987,7 @@ Test(ops_crop, cuts_boxes_out_of_a_frame)
 	cr_expect_float_eq(region[4], -1 / 24.0, 1e-6);
 	cr_expect_float_eq(region[6], 3 / 24.0, 1e-6);
 	cr_expect_float_eq(region[7], 4 / 12.0, 1e-6);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_crop, enlarges_and_converts)
@@ -1031,8 +1010,7 @@ Test(ops_crop, enlarges_and_converts)
 
 	m = cropped(h, coordinates(), numbers(0, 4, NULL));
 	cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, ""))->shape[0], 0, "no box, no crop");
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_crop, any_boxes_are_harmless)
@@ -1060,24 +1038,20 @@ Test(ops_resize, one_side_follows_the_ratio)
 	const uint8_t *pixel;
 
 	give_tensor(h, "in", "", coordinates());
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	t = frag_message_tensor(m, "");
 	pixel = frag_tensor_data(t);
 	cr_assert(frag_tensor_dl(t)->shape[0] == 6 && frag_tensor_dl(t)->shape[1] == 12);
 	cr_expect(pixel[3] == 25 && pixel[1] == 5, "the mean of four pixels: %d, %d", pixel[3],
 		  pixel[1]);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 
 	h = make(&vision_resize_type, FRAG_ARGS({"height", "24"}, {"mode", "area"}));
 	give_tensor(h, "in", "", coordinates());
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	t = frag_message_tensor(m, "");
 	cr_expect(frag_tensor_dl(t)->shape[0] == 24 && frag_tensor_dl(t)->shape[1] == 48);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 	cr_assert_null(frag_harness_create(&vision_resize_type, NULL, NULL), "no size");
 }
 
@@ -1089,11 +1063,9 @@ Test(ops_resize, a_frame_of_that_size_is_passed_on)
 	struct frag_message *m;
 
 	give_tensor(h, "in", "", t);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 /* Regions of the crop's size: on whole pixels, as far as f32 can say it, and half a pixel off. */
@@ -1114,8 +1086,7 @@ Test(ops_crop, whole_pixels_stay_as_they_are)
 
 	frag_tensor_ref(frame);
 	give_tensor(h, "source_video", "", frame);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	m = ticked(h, "out");
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
 	for (size_t i = 0; i < FRAG_COUNT_OF(places); i++) {
 		for (int64_t k = 0; k < 6 * 8 * 3; k++, pixel++) {
@@ -1130,8 +1101,7 @@ Test(ops_crop, whole_pixels_stay_as_they_are)
 		}
 	}
 	frag_tensor_unref(frame);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
@@ -1148,8 +1118,7 @@ Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
 		const struct frag_tensor *crops;
 
 		give_tensor(h, "source_video", "", coordinates());
-		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		m = ticked(h, "out");
 		crops = frag_message_tensor(m, "");
 		pixel = frag_tensor_data(crops);
 		cr_assert_eq(frag_tensor_dl(crops)->shape[0], 2);

@@ -136,8 +136,7 @@ Test(ops_detection_postprocessor, boxes_inside_of_others)
 		give(h, 2, nested, (const float[]){0.9f, 0.8f});
 		m = tick(h, "out");
 		data(m, "boxes", 2 - i);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -166,8 +165,7 @@ Test(ops_detection_postprocessor, every_layout_of_boxes)
 		cr_expect(fabsf(box[0] - 0.1f) < 1e-6f && fabsf(box[1] - 0.1f) < 1e-6f &&
 				  fabsf(box[2] - 0.3f) < 1e-6f && fabsf(box[3] - 0.3f) < 1e-6f,
 			  "%s", layouts[i].name);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -189,8 +187,7 @@ Test(ops_detection_postprocessor, classes_by_number_and_by_column)
 	m = tick(h, "out");
 	cr_expect_eq(((const int32_t *)data(m, "labels", 2))[0], 2);
 	cr_expect_eq(((const int32_t *)data(m, "labels", 2))[1], 1);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 
 	h = make(detections, FRAG_ARGS({"labels", "[cat, dog]"}, {"keep_labels", "[dog]"}));
 	m = message("boxes", FLOATS(2, SIDES(3, 4), three_boxes));
@@ -202,8 +199,7 @@ Test(ops_detection_postprocessor, classes_by_number_and_by_column)
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
 	m = tick(h, "out");
 	cr_expect_eq(((const int32_t *)data(m, "labels", 1))[0], 1);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 	refused(detections, FRAG_ARGS({"labels", "[cat]"}, {"keep_labels", "[dog]"}),
 		"keep_labels names \"dog\", which labels lacks");
 }
@@ -310,8 +306,7 @@ Test(ops_segmentation_postprocessor, softmax_takes_the_largest_channel)
 		m = tick(h, "out_tensor");
 		cr_expect_arr_eq(mask(m, 2, 2), ((const uint8_t[]){1, 0, 2, 0}), 4, "%s",
 				 formats[i]);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -325,8 +320,7 @@ Test(ops_segmentation_postprocessor, sigmoid_compares_with_the_threshold)
 		    FLOATS(3, SIDES(1, 3, 1), ((const float[]){0.6f, 0.7f, 0.8f})));
 	m = tick(h, "out_tensor");
 	cr_expect_arr_eq(mask(m, 1, 3), ((const uint8_t[]){0, 0, 1}), 3);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 /* Each mask is put into its box, which may reach beyond the frame. */
@@ -371,8 +365,7 @@ Test(ops_segmentation_postprocessor, where_boxes_overlap_the_nearer_one_has_the_
 	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(3, 4), boxes));
 	m = tick(h, "out_tensor");
 	cr_expect_arr_eq(mask(m, 4, 4), expected, sizeof(expected), "the third lies on the first");
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
@@ -430,8 +423,7 @@ Test(ops_inference_processor, what_each_operation_makes)
 	cr_expect_eq(((const int32_t *)data(m, "largest", 1))[0], 0);
 	chance = data(m, "chance", 2);
 	cr_expect_float_eq(chance[0], 0.5f, 1e-6f);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_inference_processor, numbers_that_are_none_have_their_sentence)

@@ -424,8 +424,7 @@ Test(ops_udp, multicast_on_loopback)
 	cr_assert_eq(frag_harness_tick(sink), 0, "%s", frag_harness_error(sink));
 	m = receive(source);
 	check_bytes(m, "\x01\x01");
-	frag_message_unref(m);
-	frag_harness_destroy(sink);
+	finish(sink, m);
 	frag_harness_destroy(source);
 }
 

@@ -263,8 +263,7 @@ static void replay_picture(const char *path, const char *format, void *out, size
 	(void)frag_metadata_get_string(frag_message_metadata(m), "pixel_format", out_stated);
 	snprintf(kept, sizeof(kept), "%s", *out_stated);
 	*out_stated = kept;
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_video, replayer_sends_the_format_that_is_wanted)

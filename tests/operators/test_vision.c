@@ -50,8 +50,7 @@ Test(ops_format_converter, resizes_and_converts)
 	cr_assert(dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32);
 	for (int i = 0; i < 4 * 8 * 3; i++)
 		cr_assert_float_eq(((const float *)frag_tensor_data(t))[i], 1.0, 1e-5);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_format_converter, writes_planes)
@@ -72,8 +71,7 @@ Test(ops_format_converter, writes_planes)
 	cr_assert(dl->ndim == 3 && dl->shape[0] == 3 && dl->shape[1] == 4 && dl->shape[2] == 5);
 	for (int i = 0; i < 3 * 20; i++)
 		cr_expect_eq(out[i], 2 - i / 20);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 /* A frame of 2 x 4 in 7 x 8: a row above, two below; beside the picture, alpha is alpha_value. */
@@ -95,8 +93,7 @@ Test(ops_format_converter, pads_to_keep_the_ratio)
 			     : i % 4 == 3              ? 9
 						       : 114,
 			     "element %d is %d", i, out[i]);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_format_converter, pads_planes_of_floats)
@@ -115,8 +112,7 @@ Test(ops_format_converter, pads_planes_of_floats)
 	for (int i = 0; i < 3 * 4 * 5; i++)
 		cr_expect_float_eq(out[i], i % 5 == 1 || i % 5 == 2 ? 1.0 : -0.6, 1e-6,
 				   "element %d is %g", i, (double)out[i]);
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_format_converter, passes_on_what_is_as_wanted)
@@ -128,8 +124,7 @@ Test(ops_format_converter, passes_on_what_is_as_wanted)
 	struct frag_message *m = run_once(h, "source_video", "tensor", t);
 
 	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data, "no copy");
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_format_converter, takes_its_output_from_a_pool)
@@ -153,8 +148,7 @@ Test(ops_format_converter, takes_its_output_from_a_pool)
 	give_tensor(h, "source_video", "", picture(4, 4, 4, 1));
 	cr_assert_eq(frag_harness_tick(h), -ENOMEM, "the only block is out");
 	cr_assert(strstr(frag_harness_error(h), "pool") != NULL, "said: %s", frag_harness_error(h));
-	frag_message_unref(m);
-	frag_harness_destroy(h);
+	finish(h, m);
 }
 
 Test(ops_format_converter, refuses_by_name)
@@ -316,8 +310,7 @@ Test(ops_box_converter, converts_layouts_and_units)
 		frag_message_unref(m);
 		m = run_once(back, "in", "out", box_tensor(cases[i].numbers));
 		expect_boxes(frag_message_tensor(m, "boxes"), pixels_xyxy);
-		frag_message_unref(m);
-		frag_harness_destroy(there);
+		finish(there, m);
 		frag_harness_destroy(back);
 	}
 }
@@ -333,8 +326,7 @@ Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
 	cr_assert_eq(frag_message_add_tensor(m, "boxes", box_tensor(pixels_xyxy)), 0);
 	cr_assert_eq(frag_message_set_sequence(m, 23), 0);
 	cr_assert_eq(frag_harness_give(h, "in", m), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "out", &out), 0);
+	out = ticked(h, "out");
 	cr_expect_eq(frag_message_tensor(out, "frame"), frame);
 	expect_boxes(frag_message_tensor(out, "boxes"), pixels_xyxy);
 	cr_expect_eq(frag_message_sequence(out, &sequence), 0);
@@ -521,8 +513,7 @@ Test(ops_vision, state_the_shape_of_pixels)
 						   &aspect),
 			     0);
 		cr_expect_float_eq(aspect, cases[i].aspect, 1e-9, "%zu: %f", i, aspect);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }
 
@@ -558,7 +549,6 @@ Test(ops_vision, pass_metadata_through)
 		cr_assert_not_null(frag_message_metadata(m), "%s", cases[i].type->name);
 		cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(m), "frame", &frame), 0);
 		cr_expect_eq(frame, 42, "%s", cases[i].type->name);
-		frag_message_unref(m);
-		frag_harness_destroy(h);
+		finish(h, m);
 	}
 }

@@ -18,8 +18,7 @@ static struct frag_message *converted(const struct frag_arg *args, struct frag_t
 	struct frag_message *m = NULL;
 
 	give_tensor(h, "source_video", "", frame);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
+	m = ticked(h, "tensor");
 	frag_harness_destroy(h);
 	return m;
 }

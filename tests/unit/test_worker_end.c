@@ -9,8 +9,7 @@ Test(worker_end, once_ends_with_the_result_of_what_it_served)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	from_driver(&stop);
 	exited(0, 0, false);
 	cr_expect_not_null(sent(FW_HOST_EXIT), "reported before it goes");
@@ -25,8 +24,7 @@ Test(worker_end, once_ends_with_the_result_of_the_application)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	from_driver(&stop);
 	exited(0, 0, false);
 	app_ended(8, 2);
@@ -57,8 +55,7 @@ Test(worker_end, once_passes_on_a_failure_elsewhere)
 {
 	struct fw_message kill = host_frame(FW_HOST_KILL);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	kill.stop.exit_code = 1;
 	from_driver(&kill);
 	exited(0, SIGKILL, false);
@@ -69,8 +66,7 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 {
 	struct fw_message wired = host_frame(FW_HOST_WIRED), kill = host_frame(FW_HOST_KILL);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	wired.result = (struct fw_host_result){
 		{FRAGI_FAILURE_EDGE_REFUSED, "its peer was killed first", ""}};
 	from_host(&wired);
@@ -86,8 +82,7 @@ Test(worker_end, once_does_not_end_as_another_driver_says_after_its_own_has_spok
 {
 	struct fw_message kill = host_frame(FW_HOST_KILL);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	kill.stop.exit_code = 1;
 	from_driver(&kill);
 	driver_lost("connection reset");
@@ -102,8 +97,7 @@ Test(worker_end, once_does_not_end_as_another_driver_says_after_its_own_has_spok
 
 Test(worker_end, once_fails_with_its_host)
 {
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	exited(0, SIGSEGV, false);
 	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST, /* a driver that says nothing more */
 				.connection = seen_connection,
@@ -131,8 +125,7 @@ Test(worker_end, once_takes_no_second_application)
 {
 	struct fw_message other = create_of(8, 1, 1);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	from_driver(&other);
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
@@ -143,8 +136,7 @@ Test(worker_end, once_takes_no_second_application)
 
 Test(worker_end, told_to_end_it_stops_its_hosts_first)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
@@ -165,8 +157,7 @@ Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
 	stop.stop.drain_ns = 5000 * MS;
@@ -186,8 +177,7 @@ Test(worker_end, told_to_end_a_host_that_drains_is_let_though_another_one_is_sto
 	struct fw_message create = create_of(7, 2, 1), stop = host_frame(FW_HOST_STOP);
 	uint32_t drains, other;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	drains = seen_host;
 	from_driver(&create);
 	other = seen_host;
@@ -210,8 +200,7 @@ Test(worker_end, told_to_end_a_host_that_drains_is_let_though_another_one_is_sto
 
 Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
@@ -219,8 +208,7 @@ Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
 
 Test(worker_end, told_twice_it_ends_at_once_even_if_a_host_does_not)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
@@ -231,8 +219,7 @@ Test(worker_end, told_again_and_again_it_does_not_wait_longer)
 {
 	int64_t latest;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	latest = now + 2 * WRK_KILL_NS;
@@ -269,8 +256,7 @@ Test(worker_end, told_to_end_it_starts_nothing_more)
 {
 	struct fw_message create = create_of(7, 2, 1);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	from_driver(&create);
 	cr_expect_null(did(WRK_DO_SPAWN));
@@ -289,8 +275,7 @@ Test(worker_end, told_to_end_before_it_began_it_ends)
 
 Test(worker_end, after_its_exit_nothing_happens)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
@@ -339,8 +324,7 @@ Test(worker_end, every_end_of_a_host_is_logged)
 		struct fw_message stop = host_frame(FW_HOST_STOP), kill = host_frame(FW_HOST_KILL);
 		enum fragi_log_level level = ends[i].level != 0 ? ends[i].level : FRAGI_LOG_INFO;
 
-		start_attached(false);
-		spawn(1);
+		start_with_host(false, 1);
 		cr_expect_str_eq(logged(FRAGI_LOG_INFO), "runs fragment1 (fraghost 4711)");
 		cr_expect_str_eq(logged_of(FRAGI_LOG_INFO), "app/fragment1");
 		event.event.state = FW_STATE_DONE;

@@ -10,8 +10,7 @@ Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
 {
 	const struct fw_message *exit;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	exited(0, SIGSEGV, true);
 	cr_assert_not_null(sent(FW_HOST_STATS));
@@ -32,8 +31,7 @@ Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
 
 Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
@@ -46,8 +44,7 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 
 Test(worker_exit, a_crash_of_a_host_whose_socket_was_given_up_is_one)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
@@ -59,8 +56,7 @@ Test(worker_exit, a_crash_of_a_host_whose_socket_was_given_up_is_one)
 
 Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
@@ -76,8 +72,7 @@ Test(worker_exit, an_operator_that_exits_with_the_status_of_a_lost_worker_has_no
 	const struct wrk_exited how = {.status = WRK_HOST_EXIT_LOST, .note = &note};
 	const char *sentence;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how});
 	sentence = sent(FW_HOST_EXIT)->exit.failure.sentence;
 	cr_expect_not_null(strstr(sentence, "exited with status 3"), "%s", sentence);
@@ -86,8 +81,7 @@ Test(worker_exit, an_operator_that_exits_with_the_status_of_a_lost_worker_has_no
 
 Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its socket"});
@@ -99,8 +93,7 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 /* Shared memory of which the kernel cannot back a page ends its writer in this way. */
 Test(worker_exit, a_page_that_the_kernel_does_not_have_is_explained)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	exited(0, SIGBUS, false);
 	cr_expect_not_null(
 		strstr(sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -110,8 +103,7 @@ Test(worker_exit, a_page_that_the_kernel_does_not_have_is_explained)
 
 Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
@@ -123,8 +115,7 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 
 Test(worker_exit, an_operator_that_exits_is_a_failure)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	exited(7, 0, true);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -136,8 +127,7 @@ Test(worker_exit, an_ordered_end_has_no_sentence)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_driver(&stop);
 	exited(0, 0, false);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
@@ -151,8 +141,7 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
@@ -170,8 +159,7 @@ Test(worker_exit, a_host_killed_by_others_while_it_stops_says_so)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_driver(&stop);
 	exited(0, SIGKILL, false);
 	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -183,8 +171,7 @@ Test(worker_exit, a_silent_host_is_the_cause_while_it_stops_too)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
 	for (int i = 0; i < 20 && did(WRK_DO_SIGNAL_HOST) == NULL; i++) {
@@ -244,8 +231,7 @@ Test(worker_exit, a_place_that_the_host_noted_is_named)
 
 Test(worker_exit, a_core_file_is_named)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	ended_by(SIGABRT, "its core file is /tmp/core.4711", NULL);
 	cr_expect_str_eq(
 		sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -256,8 +242,7 @@ Test(worker_exit, a_host_beyond_its_memory_limit_is_told_from_one_that_was_kille
 {
 	struct wrk_exited how = {.signal = SIGKILL, .memory_limit_bytes = UINT64_C(64) << 20};
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	cr_assert_eq(step((struct wrk_event){
 			     .kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how}),
 		     0);
@@ -272,8 +257,7 @@ Test(worker_exit, a_host_beyond_its_memory_limit_is_told_from_one_that_was_kille
 
 Test(worker_exit, a_signal_without_a_name_has_its_number)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	ended_by(SIGRTMIN + 3, NULL, NULL);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "(SIG?)"));
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 128 + SIGRTMIN + 3);
@@ -292,8 +276,7 @@ Test(worker_exit, some_of_many_operators_that_ran_are_named)
 		if (i < 6)
 			ops[i] = op;
 	}
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	message.prepared =
 		(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
 	from_host(&message);
@@ -305,8 +288,7 @@ Test(worker_exit, some_of_many_operators_that_ran_are_named)
 
 Test(worker_exit, log_lines_name_what_they_are_about)
 {
-	start_attached(false);
-	spawn(3);
+	start_with_host(false, 3);
 	cr_expect_str_eq(logged(FRAGI_LOG_DEBUG),
 			 "host 1 of run 7, epoch 3, pid 4711: spawning -> up");
 	exited(0, SIGSEGV, false);

@@ -10,8 +10,7 @@ Test(worker_host, relays_between_driver_and_host)
 	static const enum fw_kind up[] = {FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT,
 					  FW_HOST_SET_DONE, FW_HOST_TAPPED};
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	for (size_t i = 0; i < FRAG_COUNT_OF(down); i++) {
 		struct fw_message message = host_frame(down[i]);
@@ -35,8 +34,7 @@ Test(worker_host, a_refused_value_is_no_result)
 {
 	struct fw_message message = host_frame(FW_HOST_SET_DONE);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	prepared();
 	message.host_set_done.failure =
 		(struct fw_failure){FRAGI_FAILURE_USAGE, "it is out of range", NULL};
@@ -54,8 +52,7 @@ Test(worker_host, stale_epochs_are_refused)
 {
 	struct fw_message message = host_frame(FW_HOST_START), create = create_of(7, 1, 2);
 
-	start_attached(false);
-	spawn(2);
+	start_with_host(false, 2);
 	from_driver(&message);
 	cr_expect_null(did(WRK_DO_SEND_HOST), "epoch 1 is not here");
 	from_driver(&create);
@@ -72,8 +69,7 @@ Test(worker_host, an_epoch_that_is_over_does_not_come_back)
 {
 	struct fw_message create = create_of(7, 1, 2);
 
-	start_attached(false);
-	spawn(2);
+	start_with_host(false, 2);
 	exited(1, 0, false);
 	cr_assert_eq(wrk_core_host_count(core), 0);
 	from_driver(&create);
@@ -82,8 +78,7 @@ Test(worker_host, an_epoch_that_is_over_does_not_come_back)
 
 Test(worker_host, another_session_counts_its_epochs_anew)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	exited(1, 0, false);
 	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -96,8 +91,7 @@ Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_
 	struct fw_message create = create_of(7, 1, 1);
 	uint32_t old;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	old = seen_host;
 	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -144,8 +138,7 @@ Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself
 		struct fw_message kill = host_frame(FW_HOST_KILL);
 
 		grace_ns = 1000 * MS;
-		start_attached(false);
-		spawn(1);
+		start_with_host(false, 1);
 		from_driver(&kill);
 		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 		cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
@@ -165,8 +158,7 @@ Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself
 
 Test(worker_host, a_silent_host_is_killed_and_reported)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	prepared();
 	for (int i = 0; i < 11; i++) {
 		cr_assert_not(timers_until(now + 249 * MS, WRK_DO_SIGNAL_HOST));
@@ -185,8 +177,7 @@ Test(worker_host, pages_are_sampled_with_every_beat)
 	struct fw_op_stats ops[1] = {{.ticks = 5}};
 	struct fw_host_stats stats = {.ops = ops, .op_count = 1};
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SAMPLE_HOST));
 	step((struct wrk_event){
 		.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = &stats});
@@ -224,8 +215,7 @@ Test(worker_host, one_that_rests_is_reported_less_often)
 	struct fw_host_stats stats = {.ops = ops, .op_count = 2, .flows = flows, .flow_count = 2};
 	struct fw_message look = host_frame(FW_HOST_LOOK);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	expect_rest(&stats);
 	ops[1].ticks++;
 	expect_rest(&stats);
@@ -277,8 +267,7 @@ Test(worker_host, it_is_looked_at_as_long_as_the_driver_said)
 {
 	struct fw_message look = host_frame(FW_HOST_LOOK);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	cr_expect_not(next_beat_looks());
 	look.host_look.for_ns = 600 * MS;
 	from_driver(&look);
@@ -303,8 +292,7 @@ Test(worker_host, it_is_looked_at_as_long_as_the_driver_said)
 
 Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its socket"});
@@ -343,8 +331,7 @@ Test(worker_host, what_is_no_longer_there_is_not_heard)
 	struct fw_host_stats stats = {0};
 	struct fw_message message = host_frame(FW_HOST_EVENT);
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	exited(1, 0, false);
 	step((struct wrk_event){
 		.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = &stats});
@@ -361,8 +348,7 @@ Test(worker_host, a_host_speaks_for_itself_alone)
 		struct fw_message message = host_frame(field == 3 ? FW_HOST_CREATE : FW_HOST_EVENT);
 
 		finish();
-		start_attached(false);
-		spawn(1);
+		start_with_host(false, 1);
 		message.run += field == 0;
 		message.host += field == 1;
 		message.epoch += field == 2;
@@ -401,8 +387,7 @@ Test(worker_host, a_failure_that_a_host_reported_stays_the_first_one)
 	struct fw_message failed = host_frame(FW_HOST_EVENT);
 	struct fw_message other = host_frame(FW_HOST_WIRED);
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	failed.event.state = FW_STATE_FAILED;
 	failed.event.failure =
 		(struct fw_failure){FRAGI_FAILURE_GRAPH_INVALID, "no such port", "f.op"};
@@ -424,8 +409,7 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	struct fw_message failed = host_frame(FW_HOST_PREPARED);
 	struct fw_failure error = {FRAGI_FAILURE_GRAPH_INVALID, "no such type", ""};
 
-	start_attached(true);
-	spawn(1);
+	start_with_host(true, 1);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
 	from_host(&failed);
 	cr_expect_not_null(sent(FW_HOST_PREPARED));

@@ -167,8 +167,7 @@ Test(worker_lease, of_no_length_never_ends)
 {
 	struct fw_message alive = {.kind = FW_BEAT};
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	cr_expect_eq(wrk_core_host_state(core, seen_host), WRK_HOST_UP);
 	for (int i = 0; i < 400; i++) {
 		from_host(&alive);

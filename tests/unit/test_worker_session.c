@@ -345,8 +345,7 @@ Test(worker_session, hosts_end_with_the_driver_and_the_worker_comes_back)
 {
 	int64_t from;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	driver_lost("connection reset");
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM, "its operators stop first");
@@ -367,8 +366,7 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 {
 	uint32_t old;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	old = seen_host;
 	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -382,8 +380,7 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 
 Test(worker_session, own_sleep_is_no_silence_of_others)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_host(&beat);
 	from_driver(&beat);
 	now += 60000 * MS; /* stopped and continued */
@@ -414,8 +411,7 @@ static bool sent_host_beat(void)
 /* Some ms between pauses: all get a beat, and what has arrived is read before time goes on. */
 Test(worker_session, who_is_stopped_again_and_again_judges_nobody)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_host(&beat);
 	from_driver(&beat);
 	for (int i = 0; i < 20; i++) {
@@ -436,8 +432,7 @@ Test(worker_session, who_is_stopped_again_and_again_judges_nobody)
 /* It runs, and is busy with one frame after the other. */
 Test(worker_session, beats_are_sent_between_frames_when_timers_are_late)
 {
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	now = wrk_core_deadline_ns(core);
 	for (int i = 1; i <= 50; i++) {
 		now += 10 * MS;
@@ -451,8 +446,7 @@ Test(worker_session, who_is_always_late_finds_the_dead_too)
 {
 	bool killed = false, dropped = false;
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_host(&beat);
 	from_driver(&beat);
 	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
@@ -502,8 +496,7 @@ Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
 	static const struct fw_message refused = {
 		.kind = FW_REFUSED, .refused = {{FRAGI_FAILURE_OTHER, "judged dead", ""}}};
 
-	start_attached(false);
-	spawn(1);
+	start_with_host(false, 1);
 	from_driver(&refused);
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
 	cr_expect(strstr(logged(FRAGI_LOG_WARN),

@@ -228,6 +228,11 @@ static inline void spawn(uint64_t epoch)
 	spawned(seen_host);
 	cr_assert_eq(wrk_core_host_state(core, seen_host), WRK_HOST_UP);
 }
+static inline void start_with_host(bool once, uint64_t epoch)
+{
+	start_attached(once);
+	spawn(epoch);
+}
 static inline struct fw_message host_frame(enum fw_kind kind)
 {
 	return (struct fw_message){.kind = kind, .run = 7, .host = 1, .epoch = 1};
