@@ -22,7 +22,7 @@ proof)
 style make -s lint-style
 build make -s tests
 &torture make -s torture RUNS=20 RESTART=20 SERVICE=30 LINK=2 STEPS=300 LOAD=0
-sim make -s sim FROM=10801 RUNS=15000
+sim make -s sim FROM=5401 RUNS=20400
 oracle make -s oracle GRAPHS=2000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 instructions make -s bench-instructions

@@ -116,8 +116,8 @@ check test:
 	@$(MAKE) --no-print-directory -s check-here
 check-here:
 ifeq ($(ONLY),)
-	@echo "simulator: 10800 histories" >&2
-	@$(call sim_histories,10800)
+	@echo "simulator: 5400 histories" >&2
+	@$(call sim_histories,5400)
 	@echo "tests of the queue and the pump under ThreadSanitizer" >&2
 	@$(MAKE) --no-print-directory -s tsan-queues
 endif
