@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -126,8 +127,9 @@ class Process:
 
     def wait(self, timeout=PATIENCE_S):
         """The exit code, 128 + n for signal n."""
+        self._await_exit(timeout)
         try:
-            status = self.child.wait(timeout)
+            status = self.child.wait(1)
         except subprocess.TimeoutExpired:
             raise AssertionError(
                 "%s still runs after %d s; it wrote:\n%s\n%s"
@@ -136,6 +138,14 @@ class Process:
         for r in self._readers:
             r.join(PATIENCE_S)
         return status if status >= 0 else 128 - status
+
+    def _await_exit(self, timeout):
+        """subprocess polls, and notices an exit up to 50 ms late."""
+        if self.child.poll() is None:
+            exits, poll = os.pidfd_open(self.pid), select.poll()
+            poll.register(exits, select.POLLIN)
+            poll.poll(timeout * 1000)
+            os.close(exits)
 
     def signal(self, number):
         if "TSAN_OPTIONS" in os.environ:
@@ -178,6 +188,7 @@ class ClusterTest(unittest.TestCase):
         if REPORTS:
             self.env["FRAG_ALLOW_WRITE"] = ":".join((self.folder, *REPORTS))
         self.processes = []
+        self.others = self.all_processes()
         self.shm_before = self.shm()
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.addCleanup(self._end)
@@ -239,12 +250,17 @@ class ClusterTest(unittest.TestCase):
             total = f["delivered"] + sum(f["dropped"].values()) + f["lost"] + f["in_flight"]
             self.assertEqual(f["sent"], total, "the ledger of %s does not balance: %r" % (f["from"], f))
 
+    @staticmethod
+    def all_processes():
+        return {name for name in os.listdir("/proc") if name.isdigit()}
+
     def ours(self, reporters=False):
         """Processes of this test that exist now, whoever their parent is: {pid: command}. The
         reporter of a workerd that lives is a part of it and is left out, unless it is asked for."""
         mark = ("FRAG_TEST_ID=" + self.mark).encode()
         found, kept = {}, {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        # What was there before this test is not looked at, because that takes a few ms each time.
+        for pid in self.all_processes() - self.others:
             try:
                 with open("/proc/%s/environ" % pid, "rb") as f:
                     if mark not in f.read().split(b"\0"):
@@ -275,14 +291,14 @@ class ClusterTest(unittest.TestCase):
         return [pid for pid, command in self.ours().items() if "fraghost" in command.split(" ")[0]]
 
     def wait_until(self, what, condition, timeout=PATIENCE_S):
-        """Polls condition; its first true value is returned."""
+        """Polls condition; its first true value is returned. what: a text, or returns one."""
         end = time.monotonic() + timeout
         while True:
             value = condition()
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError("not within %d s: %s" % (timeout, what))
+                raise AssertionError("not within %d s: %s" % (timeout, what() if callable(what) else what))
             time.sleep(0.01)
 
     def wait_flowing(self, driver, count):
@@ -304,7 +320,7 @@ class ClusterTest(unittest.TestCase):
         """No process but `keep`, no file in the scratch folder, no segment of this test in
         /dev/shm."""
         alive = {p.pid for p in keep}
-        self.wait_until("all processes gone but %r: %r" % (sorted(alive), self.ours()),
+        self.wait_until(lambda: "all processes gone but %r: %r" % (sorted(alive), self.ours()),
                         lambda: set(self.ours()) <= alive)
         # A program that ends while ThreadSanitizer starts leaves a file of that.
         files = [f for f in os.listdir(self.scratch) if not f.startswith("tsan.rodata.")]
@@ -322,7 +338,7 @@ class ClusterTest(unittest.TestCase):
         """Those of the segments that a process maps which is none of this test's: a test that runs
         beside this one."""
         mapped = set()
-        for pid in filter(str.isdigit, os.listdir("/proc") if names else []):
+        for pid in self.all_processes() if names else ():
             try:
                 with open("/proc/%s/maps" % pid) as f:
                     maps = f.read()
@@ -420,4 +436,7 @@ def main():
 
 
 if __name__ == "__main__":
+    # Tests are compiled once for all runs of this build.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.path.join(BUILD, "pycache")
     importlib.import_module("cluster").main()
