@@ -50,15 +50,15 @@ PYTHON_FOLDERS = ("integration", "hostile")
 CLUSTER = os.path.join(HERE, "integration", "cluster.py")  # runs a file of them
 LIMIT_S = 240
 # The longest programs, which begin first, so that nothing is left alone at the end.
-LONGEST = ("tests/conformance/test_edge", "integration/test_top", "integration/test_unruly",
-           "integration/test_video", "integration/test_examples", "integration/test_fragctl",
-           "integration/test_nodes", "integration/test_viewer", "integration/test_shortage",
-           "hostile/test_data_port", "tests/conformance/test_successor",
-           "integration/test_failures", "hostile/test_keyed_link", "hostile/test_control_port",
-           "integration/test_adoption", "integration/test_rtsp", "integration/test_streams",
-           "integration/test_migrate", "hostile/test_page", "integration/test_service",
-           "integration/test_tutorial", "hostile/test_network", "integration/test_web",
-           "tests/conformance/test_policies", "tests/scale/test_scale")
+LONGEST = ("integration/test_top", "integration/test_failures", "integration/test_unruly",
+           "integration/test_fragctl", "integration/test_viewer", "integration/test_nodes",
+           "hostile/test_data_port", "integration/test_video", "integration/test_examples",
+           "integration/test_service", "tests/conformance/test_successor",
+           "integration/test_adoption", "tests/conformance/test_edge", "hostile/test_control_port",
+           "integration/test_tutorial", "integration/test_migrate", "integration/test_restart",
+           "integration/test_rtsp", "hostile/test_network", "tests/conformance/test_processes",
+           "integration/test_python", "integration/test_web", "integration/test_gpu",
+           "hostile/test_page", "integration/test_placement", "integration/test_power")
 # Programs that take seconds, and how many parts of --share hold any other.
 LONG = re.compile(r"(integration|hostile|tests/conformance)/")
 PARTS_WITH_OTHERS = 8
