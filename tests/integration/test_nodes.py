@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import cluster
+from slow_link import SlowLink
 from test_ping import APP
 
 AS_OWN_ROOT = ("unshare", "--map-root-user", "--mount", "--net", "sh", "-c",
@@ -34,12 +35,12 @@ class Clocks(cluster.ClusterTest):
     APART_NS = 5000 * 10**9
     LOCKED = re.compile(r"the clock of .*: locked, (-?[0-9]+) ns ahead of ours, to within ([0-9]+) ns")
 
-    def stream(self, there, clock=""):
+    def stream(self, there, clock="", args=(), flags=((), ())):
         """The flow in the summary, and what each worker's host says of the other's clock."""
         app = self.write("app.yaml", clock + APP % {"folder": self.folder})
-        driver = self.driver(app, "--output", "json", app_args=("--count", "100", "--pause", "5ms"))
-        workers = [self.worker("--once", fragments="fragment1"),
-                   self.worker("--once", fragments="fragment2", prefix=there)]
+        driver = self.driver(app, "--output", "json", app_args=("--count", "100", "--pause", "5ms", *args))
+        workers = [self.worker("--once", *flags[0], fragments="fragment1"),
+                   self.worker("--once", *flags[1], fragments="fragment2", prefix=there)]
         self.assertEqual(driver.wait(60), 0, driver.stderr)
         self.assertEqual([w.wait() for w in workers], [0, 0])
         summary = self.summary(driver)
@@ -60,14 +61,97 @@ class Clocks(cluster.ClusterTest):
         self.assertGreater(flow["latency_ns"]["count"], 0)
         self.assertLess(flow["latency_ns"]["max"], 60e9)
         self.assertGreater(flow["latency_ns"]["error"], 0)
+        self.assert_bounds(said)
+
+        flow, _ = self.stream(IN_ANOTHER_TIME, clock="clock: {max_error: 1ns}\n")
+        self.assertIsNone(flow["latency_ns"])
+        self.assertIn("two clocks", flow["latency_reason"])
+
+    def assert_bounds(self, said):
         for clocks, truth_ns in zip(said, (self.APART_NS, -self.APART_NS)):
             self.assertTrue(clocks)
             for offset, bound in clocks:
                 self.assertLessEqual(abs(int(offset) - truth_ns), int(bound))
 
-        flow, _ = self.stream(IN_ANOTHER_TIME, clock="clock: {max_error: 1ns}\n")
-        self.assertIsNone(flow["latency_ns"])
-        self.assertIn("two clocks", flow["latency_reason"])
+    def test_a_link_that_is_slow_in_one_direction_does_not_break_the_bound(self):
+        """20 ms there, none back: who halves round trips is 10 ms wrong and does not know it."""
+        if subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode != 0:
+            self.skipTest("this machine lets its user make no time namespaces")
+        self.env["UCX_TLS"] = "tcp"
+        slow_s = 0.02
+        links = [SlowLink("127.0.0.2", lambda to_server: 0 if to_server else slow_s),
+                 SlowLink("127.0.0.3", lambda to_server: slow_s if to_server else 0)]
+        for link in links:
+            self.addCleanup(link.close)
+        flow, said = self.stream(IN_ANOTHER_TIME, args=("--edge", "ucx"),
+                                 flags=[link.flags() for link in links])
+        self.assertGreater(min(link.bytes for link in links), 0, "they were not passed")
+        self.assert_bounds(said)
+        for clocks in said:
+            self.assertGreaterEqual(min(int(bound) for _, bound in clocks), slow_s * 1e9 / 2)
+        latency = flow["latency_ns"]
+        self.assertGreaterEqual(latency["p50"] + latency["error"], slow_s * 1e9)
+
+
+class KeptDifferently(cluster.ClusterTest):
+    """The second worker is of a machine whose clocks are 5000 s apart, and kept differently."""
+
+    SHIFTED = os.path.join(cluster.BUILD, "tests", "clock", "shifted.so")
+
+    AGES = """
+frag: 1
+application: app
+extensions: [libslow.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 40}, {type: periodic, recess_period: 50hz}]}
+      a: {type: slow, parameters: {stamps: true}}
+    flows: [tx -> a]
+  fragment2:
+    operators:
+      rx: {type: slow_rx, ports: {in: {age: 10s}}}
+flows:
+  - fragment1.a -> fragment2.rx
+"""
+
+    def begin(self, text=None, **env):
+        if subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode != 0:
+            self.skipTest("this machine lets its user make no time namespaces")
+        app = self.write("app.yaml", text or APP % {"folder": self.folder})
+        args = () if text else ("--count", "0", "--pause", "5ms")
+        self.app = self.driver(app, "--output", "json", app_args=args)
+        self.first = self.worker("--once", "--name", "first", fragments="fragment1")
+        self.second = self.worker("--once", "--name", "second", fragments="fragment2", prefix=IN_ANOTHER_TIME,
+                                  env=dict(env, LD_PRELOAD=self.SHIFTED))
+
+    def test_a_system_clock_that_shows_tai_is_refused_by_name(self):
+        self.begin(FRAG_SHIFT_REALTIME_S="37")
+        for worker, other in ((self.first, "fragment2 on worker second"), (self.second, "fragment1 on worker first")):
+            worker.wait_line(other + ": its system clock and ours are 37 s apart, so one of them shows TAI and not UTC; "
+                             "acquisition times on them are not compared")
+
+    def test_acquisition_times_of_a_system_clock_that_is_wrong_are_converted(self):
+        """By 36 s: messages would be older than they may be, or from the future."""
+        for ahead, compared in (("36", True), ("-36", True), ("37", False)):
+            with self.subTest(ahead):
+                self.begin(self.AGES, FRAG_SHIFT_REALTIME_S=ahead)
+                self.assertEqual(self.app.wait(60), 0, self.app.stderr)
+                flow = self.flow(self.summary(self.app), "fragment1.a.out")
+                few = flow["dropped"]["clocks_not_comparable"] if compared else flow["delivered"]
+                self.assertLess(few, 20, flow)
+                self.assertEqual(flow["delivered"] + flow["dropped"]["clocks_not_comparable"], 40)
+
+    def test_clocks_of_a_machine_that_was_suspended_are_compared_anew(self):
+        slept = self.path("slept")
+        self.begin(FRAG_SHIFT_SLEPT=slept)
+        for worker in (self.first, self.second):
+            worker.wait_line("the clock of fragment. on worker [a-z]*: locked")
+        self.write("slept", "")
+        self.second.wait_line("this machine was suspended: the clocks of other nodes are not known until")
+        self.first.wait_line("the clock of fragment2 on worker second has stepped, .*: acquiring, times from there are not")
+        for worker in (self.first, self.second):
+            self.wait_until("locked again", lambda worker=worker: worker.stderr.count(": locked, ") == 2)
 
 
 class TwoNodes(cluster.ClusterTest):

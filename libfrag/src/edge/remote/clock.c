@@ -166,7 +166,7 @@ static void take_others(struct fragi_remote_endpoint *endpoint, const struct fra
 	struct fragi_timeline *timeline = &endpoint->base->timeline;
 	const struct fragi_remote_clock *own = &fragi_remote_of(endpoint)->clock;
 	const int64_t unix_ns = (int64_t)header->sequence, tai_ns = (int64_t)header->body_bytes;
-	const int64_t limit = INT64_MAX / 8;
+	const int64_t limit = INT64_MAX / 3; /* until 2067, and no sum below overflows */
 	struct fragi_time time;
 	int64_t apart_ns;
 
