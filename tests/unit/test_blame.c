@@ -42,6 +42,14 @@ static const struct {
 	 FRAGI_BLAME_THREAD,
 	 6},
 	{{.took_ns = 17, .thread_ns = 9, .pool_ns = 9}, 2, FRAGI_BLAME_QUEUE, 17},
+	/* the kernel kept its thread waiting */
+	{{.took_ns = 17, .idle_ns = 5, .starved_ns = 3}, 2, FRAGI_BLAME_PREEMPTED, 3},
+	{{.took_ns = 17, .idle_ns = 5, .starved_ns = 9}, 2, FRAGI_BLAME_QUEUE, 12},
+	{{.took_ns = 17, .idle_ns = 11, .thread_ns = 9, .starved_ns = 7}, 2, FRAGI_BLAME_THREAD, 4},
+	{{.took_ns = 17, .idle_ns = 11, .pool_ns = 9, .starved_ns = 7},
+	 2,
+	 FRAGI_BLAME_PREEMPTED,
+	 2},
 	/* between processes */
 	{{.took_ns = 23, .arrived_ns = 17}, 2, FRAGI_BLAME_NETWORK, 17},
 	{{.took_ns = 23, .arrived_ns = 17}, 2, FRAGI_BLAME_QUEUE, 6},

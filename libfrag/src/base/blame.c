@@ -68,6 +68,8 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
 	/* The room that it waits for is in the flow behind it. */
 	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, way->room_ns));
+	/* Before threads: one that the kernel keeps waiting takes no operator either. */
+	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&idle, way->starved_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_THREAD, take(&idle, way->thread_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART, take(&idle, way->suspended_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_QUEUE, queued + idle);

@@ -20,7 +20,8 @@
 #define FRAGI_BLAME_LIST(X)                                                                        \
 	X(QUEUE, queue, "waited in queue", "the operator was busy with earlier messages")          \
 	X(COMPUTE, compute, "computed long", "its tick, without what follows")                     \
-	X(PREEMPTED, preempted, "was preempted", "in its tick the kernel gave it no core")         \
+	X(PREEMPTED, preempted, "was preempted",                                                   \
+	  "its thread could run, and the kernel gave it no core")                                  \
 	X(THREAD, thread, "no thread", "it could tick, and no thread of the host was free")        \
 	X(POOL, pool, "pool empty", "it waited for memory of a pool")                              \
 	X(WINDOW, window, "window closed", "the flow had no room")                                 \
@@ -60,6 +61,7 @@ struct fragi_blame_way {
 	/* before the tick, how long the operator has been in no tick; then what it waited for */
 	uint64_t idle_ns;
 	uint64_t pool_ns, thread_ns, room_ns, suspended_ns;
+	uint64_t starved_ns; /* the thread of the tick could run, and the kernel gave it no core */
 };
 
 /* How long it was in a tick. */

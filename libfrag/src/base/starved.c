@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include <base/stamp.h>
 
 /* The file of each thread stays open until the thread ends: its descriptor, plus 1. */
 static pthread_key_t key;
@@ -40,16 +42,33 @@ static int file(void)
 	return opened;
 }
 
-uint64_t fragi_starved_ns(void)
+/* "ran starved slices", in decimal. */
+static uint64_t second_number(const char *text)
 {
-	unsigned long long ran, starved;
+	const char *at = strchr(text, ' ');
+	uint64_t number = 0;
+
+	for (at = at != NULL ? at + 1 : text; *at >= '0' && *at <= '9'; at++)
+		number = number * 10 + (uint64_t)(*at - '0');
+	return number;
+}
+
+uint64_t fragi_starved_ns(uint64_t now)
+{
+	/* what this thread has read last, and when; 0: it has not */
+	static _Thread_local uint64_t read_at, starved_ns;
 	char text[96];
 	ssize_t size;
-	int fd = file();
+	int fd;
 
+	if (read_at != 0 && fragi_stamp_diff_ns(read_at, now) < FRAGI_STARVED_STALE_NS)
+		return starved_ns;
+	fd = file();
 	if (fd < 0)
 		return 0;
 	size = pread(fd, text, sizeof(text) - 1, 0);
 	text[size > 0 ? size : 0] = '\0';
-	return sscanf(text, "%llu %llu", &ran, &starved) == 2 ? starved : 0;
+	read_at = now;
+	starved_ns = second_number(text);
+	return starved_ns;
 }

@@ -6,11 +6,18 @@
 
 #include <base/diag.h>
 
+/* A value may be so old: a thread reads the kernel's file no more often. */
+#define FRAGI_STARVED_STALE_NS 100000u
+
 /*
- * For how long the calling thread could run since it began, and the kernel gave it no core; 0 where
- * the kernel does not count that. The difference between wall and CPU time would also be that of a
- * thread that sleeps or waits for a disk, which is no preemption. A system call: some microseconds.
+ * Returns for how long the calling thread could run since it began, and the kernel gave it no core;
+ * 0 where the kernel does not count that. The difference between wall and CPU time would also be
+ * that of a thread that sleeps or waits for a disk, which is no preemption.
+ *
+ * It is at most FRAGI_STARVED_STALE_NS too small. Within that time the value of the last call is
+ * returned again, because reading takes a system call of a microsecond.
+ * - now: the present stamp
  */
-FRAGI_API uint64_t fragi_starved_ns(void);
+FRAGI_API uint64_t fragi_starved_ns(uint64_t now);
 
 #endif

@@ -39,8 +39,8 @@ struct fragi_on_path {
 	uint32_t seen; /* received messages that were read */
 	/* a bit for each of the first 64 of them: it was delivered before, and has left the path */
 	uint64_t redelivered;
-	/* what its thread was denied: when the call of compute began, and in calls before */
-	uint64_t starved_from, preempted_ns;
+	/* what its thread was denied: when the call of compute began, in calls before, before it */
+	uint64_t starved_from, preempted_ns, starved_ns;
 	uint64_t gpu_ns;        /* it waited for work of a GPU */
 	uint64_t pending_since; /* stamp: for work of its stream; 0: it does not */
 	uint64_t begun;         /* stamp; that of the tick is of the latest call of compute */
@@ -70,6 +70,22 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return (int64_t)(a - b) > 0 ? a : b;
 }
 
+/* What this thread had been denied when its last tick of a path ended; at first there was none. */
+static _Thread_local uint64_t starved_until = UINT64_MAX;
+
+/* What messages have waited for that are received by a tick that begins at `begin`. */
+static void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, uint64_t begin)
+{
+	if (on->started == 0) {
+		const uint64_t since = read_use(&exec->row->started_ns),
+			       now = (uint64_t)fragi_clock_now_ns(exec->clock) + 1;
+
+		on->started = fragi_stamp_before(begin, now > since ? now - since : 0);
+	}
+	on->starved_from = fragi_starved_ns(begin);
+	on->starved_ns = on->starved_from > starved_until ? on->starved_from - starved_until : 0;
+}
+
 /* Adds what the way of a message took, which is received by a tick that began at `begin`. */
 static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *exec,
 		    const struct fragi_trail *trail, const struct fragi_trail_entry *entry,
@@ -93,10 +109,23 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		.thread_ns = now.thread - then->thread,
 		.room_ns = now.room - then->room,
 		.suspended_ns = on->ended != 0 ? now.suspended - then->suspended : 0,
+		.starved_ns = on->starved_ns,
 	};
 
 	if ((entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
 		fragi_blame_way(parts, &way);
+}
+
+/* Whether a path leads through it: others only look at trails. */
+static bool is_on_any(const struct fragi_on_path *on)
+{
+	return on->steps != NULL || on->last_steps != NULL;
+}
+
+/* What the thread was denied since the call of compute began. */
+static uint64_t starved_here(const struct fragi_on_path *on, uint64_t now)
+{
+	return is_on_any(on) ? fragi_starved_ns(now) - on->starved_from : 0;
 }
 
 /* Adds what the tick took until now, of a message that it has received, as an entry says. */
@@ -108,7 +137,7 @@ static void add_stay(struct fragi_blame_parts *parts, const struct fragi_on_path
 	const struct fragi_blame_stay stay = {
 		.at = (uint16_t)at,
 		.took_ns = fragi_stamp_diff_ns(received, now),
-		.preempted_ns = on->preempted_ns + fragi_starved_ns() - on->starved_from,
+		.preempted_ns = on->preempted_ns + starved_here(on, now),
 		.gpu_ns = on->gpu_ns,
 	};
 
@@ -356,10 +385,12 @@ static int end_paths(const struct fragi_on_path *on, struct frag_tick *tick)
 bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *message)
 {
 	const struct fragi_trail *trail = trail_of(message);
-	const struct fragi_on_path *on = exec->op->on_path;
+	struct fragi_on_path *on = exec->op->on_path;
 	uint64_t now = fragi_stamp();
 	uint32_t slowest;
 
+	if (trail != NULL && on != NULL && on->last_steps != NULL)
+		end_wait(on, exec, now);
 	for (uint32_t i = 0; trail != NULL && on != NULL && i < trail->count; i++)
 		for (const struct fragi_path_step *step = on->last_steps; step != NULL;
 		     step = step->next) {
@@ -387,14 +418,6 @@ static bool is_wanted(const struct fragi_exec *exec)
 
 static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
-	const struct fragi_exec *exec = (const struct fragi_exec *)tick;
-
-	if (on->started == 0) {
-		const uint64_t since = read_use(&exec->row->started_ns),
-			       now = (uint64_t)fragi_clock_now_ns(exec->clock) + 1;
-
-		on->started = fragi_stamp_before(tick->stamp, now > since ? now - since : 0);
-	}
 	on->tick = tick->number;
 	on->seen = 0;
 	on->redelivered = 0;
@@ -414,24 +437,26 @@ static int compute(void *self, struct frag_tick *tick)
 {
 	const struct fragi_exec *exec = (const struct fragi_exec *)tick;
 	struct fragi_on_path *on = tick->op->on_path;
-	const bool is_on_any = on->steps != NULL || on->last_steps != NULL;
 	int r, missed = 0;
 
+	if (is_on_any(on))
+		end_wait(on, exec, tick->stamp);
 	if (!exec->pending)
 		begin_tick(on, tick);
 	else if (on->pending_since != 0)
 		on->gpu_ns += fragi_stamp_diff_ns(on->pending_since, tick->stamp);
 	on->pending_since = 0;
-	on->starved_from = is_on_any ? fragi_starved_ns() : 0;
 	r = fragi_inside_compute(FRAGI_AROUND_PATH, self, tick);
 	if (fragi_tick_goes_on(tick, r)) {
-		on->preempted_ns += is_on_any ? fragi_starved_ns() - on->starved_from : 0;
+		on->preempted_ns += starved_here(on, fragi_stamp());
 		return r;
 	}
 	if (r >= 0 && on->last_steps != NULL)
 		missed = end_paths(on, tick);
 	on->ended = fragi_stamp();
 	on->waited = waited_of(exec->row);
+	if (is_on_any(on))
+		starved_until = fragi_starved_ns(on->ended);
 	return missed < 0 ? missed : r;
 }
 
