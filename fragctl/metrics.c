@@ -7,6 +7,7 @@
 
 #include <base/strmap.h>
 #include <fragctl/samples.h>
+#include <track/late.h>
 
 /* What a metric is about. */
 enum of {
@@ -88,6 +89,16 @@ static void put_uses(struct page *page, const struct metric *metric, const struc
 
 	for (int i = 0; i < FRAGI_USES; i++)
 		ctl_sample_seconds(&page->samples, "", &row->labels, "use", names[i], ns[i]);
+}
+
+/* Only where there are any: most operators end no path. */
+static void put_late(struct page *page, const struct metric *metric, const struct row *row)
+{
+	const uint64_t *late = &AT(uint64_t, metric, row);
+
+	for (int i = 0; i < FRAGI_BLAME_CAUSES && fragi_late_sum(late) > 0; i++)
+		ctl_sample(&page->samples, "", &row->labels, "cause",
+			   fragi_blame_name((enum fragi_blame_cause)i), late[i]);
 }
 
 /* Zeros of reasons that a flow cannot have would be an eighth of the page. */
@@ -320,6 +331,9 @@ static const struct metric metrics[] = {
 	{"frag_operator_deadline_misses_total", "counter",
 	 "Ticks that missed the deadline of the operator, and messages dropped by it.",
 	 OPERATOR(missed_sum), .put = put_u64},
+	{"frag_operator_late_messages_total", "counter",
+	 "Messages that were late on a path with a deadline that ends here, by what is to blame.",
+	 OPERATOR(late_sums), .put = put_late},
 	{"frag_operator_promised_hertz", "gauge", "The rate that the graph promises.",
 	 OPERATOR(promised_mhz), .put = put_rate},
 	{"frag_operator_ended", "gauge", "Whether it is done or failed, and will not tick again.",

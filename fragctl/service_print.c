@@ -200,6 +200,15 @@ static void put_hosts(struct ctl_table *table, const void *arg)
 		ctl_table_row(table, &hosts, &app->hosts[i]);
 }
 
+static void print_late(const struct fragi_look *look)
+{
+	char late[CTL_TOP_LATE_SIZE];
+
+	for (uint32_t i = 0; i < look->operator_count; i++)
+		if (ctl_top_late(&look->operators[i], late)[0] != '\0')
+			printf("%s: %s\n", look->operators[i].name, late);
+}
+
 void ctl_service_print_hosts(const struct fw_application_row *app,
 			     const struct ctl_top_window *window)
 {
@@ -215,6 +224,8 @@ void ctl_service_print_hosts(const struct fw_application_row *app,
 	if (cause != NULL || strcmp(app->state, "running") == 0)
 		printf("root cause: %s\n",
 		       cause != NULL ? ctl_top_cause(cause) : "it was not measured");
+	if (cause != NULL)
+		print_late(&cause->look);
 	if (app->host_count == 0)
 		return;
 	ctl_table_print(stdout, &hosts, put_hosts, app);

@@ -7,6 +7,7 @@
 
 #include <fragctl/json.h>
 #include <track/cause.h>
+#include <track/late.h>
 
 /*
  * What `fragctl top` shows. The text is made here from tables, without a terminal: the same lines
@@ -91,5 +92,8 @@ void ctl_top_json_cause(struct ctl_json *json, const struct ctl_top_app *app);
 void ctl_top_print_json(const struct ctl_top *top, FILE *out);
 /* "nothing is wrong", or the sentence of the root cause. */
 const char *ctl_top_cause(const struct ctl_top_app *app);
+#define CTL_TOP_LATE_SIZE (FRAGI_LATE_TEXT_SIZE + 60)
+/* Writes "12 messages late (8 network, 4 computed long)", empty where there are none. Returns out. */
+const char *ctl_top_late(const struct fragi_look_operator *op, char out[CTL_TOP_LATE_SIZE]);
 
 #endif

@@ -185,7 +185,7 @@ static void draw_operator(struct ctl_top_drawing *d, uint32_t a, uint32_t i, uin
 	const struct ctl_top_app *app = &d->top->apps[a];
 	const struct fragi_look_operator *op = &app->look.operators[i];
 	bool is_wrong = app->cause.kind > FRAGI_CAUSE_UNMEASURED && app->cause.op == i;
-	char name[300];
+	char name[300], late[CTL_TOP_LATE_SIZE];
 
 	snprintf(name, sizeof(name), "%s%s", is_wrong ? "!" : " ", ctl_top_text(op->name));
 	ctl_top_cell(d, name, width, false);
@@ -200,6 +200,8 @@ static void draw_operator(struct ctl_top_drawing *d, uint32_t a, uint32_t i, uin
 	duration(d, 7, op->compute.count, op->compute.p50);
 	duration(d, 7, op->compute.count, op->compute.p99);
 	ctl_top_line(d, is_wrong ? CTL_TOP_WRONG : CTL_TOP_NORMAL, a, i);
+	if (ctl_top_late(op, late)[0] != '\0')
+		ctl_top_put(d, CTL_TOP_NORMAL, "    %s", late);
 }
 
 static void left_out(struct ctl_top_drawing *d, uint32_t count, const char *what)
@@ -421,7 +423,7 @@ static void draw_opened(struct ctl_top_drawing *d)
 	const struct fragi_look *look = &app->look;
 	const struct fragi_look_operator *op = &look->operators[d->top->op];
 	const struct fragi_quantiles *q = &op->compute;
-	char p[5][32], text[600], rates[80] = "";
+	char p[5][32], text[600], rates[80] = "", late[CTL_TOP_LATE_SIZE];
 
 	ctl_top_put(d, CTL_TOP_HEAD, "%s, a %s of %s", ctl_top_text(op->name),
 		    ctl_top_text(op->type), ctl_top_text(look->application));
@@ -449,6 +451,8 @@ static void draw_opened(struct ctl_top_drawing *d)
 			    op->budget_ns > 0 ? fragi_format_duration((int64_t)op->budget_ns, p[4],
 								      sizeof(p[4]))
 					      : "");
+	if (ctl_top_late(op, late)[0] != '\0')
+		ctl_top_put(d, CTL_TOP_NORMAL, "  on paths with a deadline: %s", late);
 	ctl_top_put(d, CTL_TOP_HEAD, "TIME");
 #define USE(NAME, name, what) draw_use(d, look, op, FRAGI_USE_##NAME, #name);
 	FRAGI_USE_LIST(USE)

@@ -18,6 +18,18 @@ const char *ctl_top_text(const char *text)
 	return text != NULL ? text : "";
 }
 
+const char *ctl_top_late(const struct fragi_look_operator *op, char out[CTL_TOP_LATE_SIZE])
+{
+	const uint64_t sum = fragi_late_sum(op->late_sums);
+	char causes[FRAGI_LATE_TEXT_SIZE];
+
+	out[0] = '\0';
+	if (sum > 0)
+		snprintf(out, CTL_TOP_LATE_SIZE, "%" PRIu64 " message%s late (%s)", sum,
+			 sum == 1 ? "" : "s", fragi_late_text(op->late_sums, causes));
+	return out;
+}
+
 int ctl_top_begin(struct ctl_top_drawing *d, const struct ctl_top *top)
 {
 	*d = (struct ctl_top_drawing){.top = top};

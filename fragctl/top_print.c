@@ -44,7 +44,7 @@ static void print_operator(const struct fragi_look *look, const struct fragi_loo
 		[FRAGI_USE_TIME] = "waits for a time",
 		[FRAGI_USE_SUSPENDED] = "does not run",
 	};
-	char text[32];
+	char text[32], late[CTL_TOP_LATE_SIZE];
 
 	fprintf(out, "Operator %s: %.4g ticks a second", ctl_top_text(op->name),
 		a_second(look, op->ticks));
@@ -55,6 +55,8 @@ static void print_operator(const struct fragi_look *look, const struct fragi_loo
 	if (op->compute.count > 0)
 		fprintf(out, ", half of its ticks below %s",
 			fragi_format_duration((int64_t)op->compute.p50, text, sizeof(text)));
+	if (ctl_top_late(op, late)[0] != '\0')
+		fprintf(out, ", %s", late);
 	fprintf(out, "%s.\n", op->has_ended ? ", has ended" : "");
 }
 
@@ -154,6 +156,19 @@ static void flow_indices(const void *row, struct ctl_json *json)
 	index_json(json, "receiver_index", flow->receiver);
 }
 
+/* Of causes that there were. */
+static void late_json(const void *row, struct ctl_json *json)
+{
+	const uint64_t *late = ((const struct fragi_look_operator *)row)->late_sums;
+
+	ctl_json_open(json, "late", '{');
+	for (int i = 0; i < FRAGI_BLAME_CAUSES; i++)
+		if (late[i] > 0)
+			ctl_json_unsigned(json, fragi_blame_name((enum fragi_blame_cause)i),
+					  late[i]);
+	ctl_json_close(json, '}');
+}
+
 static const struct ctl_column operator_items[] = {
 	{"name", AT(CTL_TEXT, operator, name)},
 	{"type", AT(CTL_TEXT, operator, type)},
@@ -167,6 +182,7 @@ static const struct ctl_column operator_items[] = {
 	{"period_ns", AT(CTL_U64, operator, period_ns)},
 	QUANTILES(operator, compute, "compute"),
 	{"has_ended", AT(CTL_BOOL, operator, has_ended)},
+	{"late", .kind = CTL_ELSE, .write = late_json},
 	{"host_index", .kind = CTL_ELSE, .write = operator_indices},
 };
 static const struct ctl_columns operators = CTL_COLUMNS(operator_items, fragi_look_operator);

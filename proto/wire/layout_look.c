@@ -35,6 +35,7 @@ LAYOUT(look_operator, struct fragi_look_operator, LookOperator, NULL) = {
 	FIELD(look_operator, has_ended),
 	ARRAY(FW_NUMBERS, look_operator, use_sums, use_sums, FRAGI_USES),
 	TUPLE(look_operator, 0, sums, look_operator_sums),
+	ARRAY(FW_NUMBERS, look_operator, late_sums, late_sums, FRAGI_BLAME_CAUSES),
 	END,
 };
 

@@ -200,6 +200,8 @@ static void report_bars(struct world *w, uint64_t ticks, uint64_t bar, uint64_t 
 	struct fw_op_stats op = {
 		.ticks = ticks,
 		.deadline_misses = ticks / 2,
+		.late_queue = ticks / 9,
+		.late_clock = ticks / 30,
 		.use_room = 3 * ticks,
 		.compute = {.count = ticks, .bars = {0, bar}, .total_ns = total_ns}};
 	struct fragi_flow_stats row = {.arrived = ticks + 7,
@@ -231,6 +233,8 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.operators[0].use_sums[FRAGI_USE_ROOM], 7);
 	cr_expect_eq(window->look.operators[1].ticks_sum, 90);
 	cr_expect_eq(window->look.operators[1].missed_sum, 45);
+	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_QUEUE], 10);
+	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_CLOCK], 3);
 	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);
 	/* Nobody looked for some time: its bars are those that are known. */
 	report_bars(w, 100, 0, 0);

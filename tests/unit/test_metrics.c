@@ -44,7 +44,11 @@ static struct fragi_look_operator operators[] = {
 	 .compute = {.count = 18,
 		     .bars = {10, 0, 7, [FRAGI_HIST_BARS - 1] = 1},
 		     .total_ns = 5 * MS}},
-	{.name = "sink.rx", .ticks_sum = 12345678901234567890u, .missed_sum = 3, .has_ended = true},
+	{.name = "sink.rx",
+	 .ticks_sum = 12345678901234567890u,
+	 .missed_sum = 3,
+	 .late_sums = {[FRAGI_BLAME_NETWORK] = 9},
+	 .has_ended = true},
 };
 static struct fragi_look_flow flows[] = {
 	{.from = "source.tx.out",
@@ -171,6 +175,10 @@ Test(metrics, every_number_is_where_it_belongs)
 	assert_none(page, "frag_operator_promised_hertz{app=\"slow\",operator=\"sink.rx\"}");
 	assert_line(page,
 		    "frag_operator_deadline_misses_total{app=\"slow\",operator=\"sink.rx\"} 3");
+#define LATE "frag_operator_late_messages_total{app=\"slow\",operator="
+	assert_line(page, LATE "\"sink.rx\",cause=\"network\"} 9");
+	assert_line(page, LATE "\"sink.rx\",cause=\"window\"} 0");
+	assert_none(page, LATE "\"source.tx\"");
 	assert_line(page, "frag_operator_ended{app=\"slow\",operator=\"sink.rx\"} 1");
 #define FLOW "{app=\"slow\",flow=\"source.tx.out -> sink.rx.in\""
 	assert_line(page, "frag_flow_messages_sent_total" FLOW "} 40");

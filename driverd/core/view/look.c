@@ -369,6 +369,7 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 		.missed_sum = op->row.deadline_misses,
 	};
 	memcpy(row->use_sums, &now[USE], sizeof(row->use_sums));
+	memcpy(row->late_sums, &op->row.late_queue, sizeof(row->late_sums));
 	if (past->has_window && look->window_ns > 0)
 		fill_window(look, &past->hosts[host], &past->op_grown[index][USE], row->use_ns);
 	if (row->use_ns[FRAGI_USE_MEMORY] > 0)

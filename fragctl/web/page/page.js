@@ -10,6 +10,10 @@ const USE_WORDS = {
 	busy: "computes", thread: "waits for a thread", memory: "waits for memory", room: "waits for room",
 	input: "waits for messages", time: "waits for a time", suspended: "does not run",
 };
+const LATE_WORDS = {
+	queue: "waited in queue", compute: "computed long", preempted: "was preempted", thread: "no thread", pool: "pool empty",
+	window: "window closed", network: "network", gpu: "GPU queue", restart: "restart", clock: "clock unsure",
+};
 const now = { frame: null, app: "", open: null, tab: "operators", sort: {}, most: {}, filter: "", held: null, stale: "" };
 
 /* --- texts --- */
@@ -573,6 +577,7 @@ function drawOpPanel(app, op) {
 		...(op.budget_ns ? [["budget of a tick", time(op.budget_ns)]] : []),
 		...(op.period_ns ? [["period", time(op.period_ns)]] : []),
 		...(op.pool ? [["waits longest for pool", op.pool]] : []),
+		...Object.entries(op.late).sort((a, b) => b[1] - a[1]).map(([cause, n]) => ["late messages, " + LATE_WORDS[cause], grouped(n)]),
 		["process", (host.name || "") + (host.pid ? ", " + host.pid : "")]]);
 	for (const { u, value } of panel.uses) write(value, share(app, op[u + "_ns"]).toFixed(0) + " %");
 	drawLinks(app.flows.filter((f) => [f.sender_index, f.receiver_index].some((i) => i !== null && app.operators[i] === op)).map((f) =>

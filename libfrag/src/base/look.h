@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/blame.h>
 #include <base/counters.h>
 
 /*
@@ -55,6 +56,7 @@ struct fragi_look_operator {
 	/* since the start, of all its processes; times: while somebody looked */
 	uint64_t use_sums[FRAGI_USES]; /* ns */
 	uint64_t ticks_sum, missed_sum;
+	uint64_t late_sums[FRAGI_BLAME_CAUSES]; /* what messages of paths were late by */
 };
 
 struct fragi_look_flow {

@@ -2,9 +2,7 @@
 #include <track/late.h>
 
 #include <inttypes.h>
-#include <stddef.h>
-
-#include <base/blame.h>
+#include <stdio.h>
 
 /* They are counted one behind the other, by the numbers of the causes. */
 #define AT(NAME, name, text, what)                                                                 \
@@ -18,7 +16,7 @@ struct late_counters {
 FRAGI_BLAME_LIST(AT)
 #undef AT
 
-static const uint64_t *late_of(const uint64_t *counters)
+const uint64_t *fragi_late_of(const uint64_t counters[FRAGI_OP_COUNTERS])
 {
 	return counters + offsetof(struct late_counters, late_queue) / sizeof(uint64_t);
 }
@@ -35,25 +33,24 @@ static uint32_t next_of(const uint64_t *late, uint32_t printed)
 	return most;
 }
 
-void fragi_late_print(const uint64_t counters[FRAGI_OP_COUNTERS], FILE *out)
+uint64_t fragi_late_sum(const uint64_t late[FRAGI_BLAME_CAUSES])
 {
-	const uint64_t *late = late_of(counters);
-	uint32_t printed = 0;
+	uint64_t sum = 0;
 
-	for (uint32_t i; (i = next_of(late, printed)) < FRAGI_BLAME_CAUSES; printed |= 1u << i)
-		fprintf(out, "%s%" PRIu64 " %s", printed == 0 ? " (" : ", ", late[i],
-			fragi_blame_text((enum fragi_blame_cause)i));
-	if (printed != 0)
-		fputc(')', out);
+	for (uint32_t i = 0; i < FRAGI_BLAME_CAUSES; i++)
+		sum += late[i];
+	return sum;
 }
 
-void fragi_late_json(const uint64_t counters[FRAGI_OP_COUNTERS], FILE *out)
+const char *fragi_late_text(const uint64_t late[FRAGI_BLAME_CAUSES], char out[FRAGI_LATE_TEXT_SIZE])
 {
-	const uint64_t *late = late_of(counters);
+	uint32_t printed = 0;
+	size_t used = 0;
 
-	fputs(", \"late\": {", out);
-	for (uint32_t i = 0; i < FRAGI_BLAME_CAUSES; i++)
-		fprintf(out, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "",
-			fragi_blame_name((enum fragi_blame_cause)i), late[i]);
-	fputc('}', out);
+	out[0] = '\0';
+	for (uint32_t i; (i = next_of(late, printed)) < FRAGI_BLAME_CAUSES; printed |= 1u << i)
+		used += (size_t)snprintf(out + used, FRAGI_LATE_TEXT_SIZE - used,
+					 "%s%" PRIu64 " %s", printed == 0 ? "" : ", ", late[i],
+					 fragi_blame_text((enum fragi_blame_cause)i));
+	return out;
 }

@@ -244,6 +244,7 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 		for (size_t k = 0; k < summary->fragments[i].operator_count; k++) {
 			const struct fragi_summary_operator *op =
 				&summary->fragments[i].operators[k];
+			char late[FRAGI_LATE_TEXT_SIZE];
 			const char *between = "";
 
 			if (op->deadline_misses + op->path_misses + op->slowest + op->path_clocks +
@@ -254,7 +255,8 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				or_empty(op->name));
 			put_misses(op->deadline_misses, "past its deadline", &between, out);
 			put_misses(op->path_misses, "past the deadline of a path", &between, out);
-			fragi_late_print(op->counters, out);
+			if (fragi_late_text(fragi_late_of(op->counters), late)[0] != '\0')
+				fprintf(out, " (%s)", late);
 			put_misses(op->slowest, "times the slowest of a path that was late",
 				   &between, out);
 			put_misses(
@@ -334,6 +336,14 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 
 /* The JSON. */
 
+static void json_late(const uint64_t late[FRAGI_BLAME_CAUSES], FILE *out)
+{
+	for (uint32_t i = 0; i < FRAGI_BLAME_CAUSES; i++)
+		fprintf(out, "%s\"%s\": %" PRIu64, i > 0 ? ", " : ", \"late\": {",
+			fragi_blame_name((enum fragi_blame_cause)i), late[i]);
+	fputc('}', out);
+}
+
 static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 {
 	fputs("{\"name\": ", out);
@@ -356,7 +366,7 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 #undef PRINT_INTERNAL
 #undef PRINT_SHOWN
 	if (op->path_misses > 0)
-		fragi_late_json(op->counters, out);
+		json_late(fragi_late_of(op->counters), out);
 	if (op->realtime.policy != FRAGI_SCHED_NONE) {
 		fputs(", \"realtime\": ", out);
 		fragi_realtime_json(&op->realtime, out);
