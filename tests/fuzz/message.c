@@ -47,7 +47,9 @@ static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
 	}
 	fuzz_check(bodies <= limit_bytes);
 	fuzz_check(fragi_message_encode(message, &blob) == 0);
-	fuzz_check(blob->size == size);
+	/* Of a trail, names of workers are forgotten beyond some. */
+	fuzz_check(blob->size == size ||
+		   (blob->size < size && (message->stamps & FRAGI_STAMP_TRAIL) != 0));
 	fuzz_check(!encodes_the_same(message) || memcmp(blob->bytes, bytes, size) == 0);
 	fuzz_check(fragi_message_decode(blob->bytes, blob->size, limit_bytes, &copy, NULL) == 0);
 	for (uint32_t i = 0; i < copy->tensor_count; i++)

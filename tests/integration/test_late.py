@@ -5,10 +5,12 @@ import collections
 import os
 import re
 import subprocess
+import time
 import unittest
 
 import cluster
 import test_nodes
+from slow_link import SlowLink
 
 APP = """
 frag: 1
@@ -24,7 +26,7 @@ flows:
 deadlines:
   - {path: [%(path)s], budget: %(budget)s}
 """
-TX = "      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 30hz}, {type: count, count: %d}]}\n"
+TX = "      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: %(rate)s}, {type: count, count: %%d}]}\n"
 LINE = re.compile(r"(\S+(?: -> \S+)+): a message took ([0-9.]+ \S+)(?: \+/- ([0-9.]+ \S+))? of [0-9.]+ \S+: (.*?) \((.*?)\)")
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -35,8 +37,8 @@ def ns(text):
 
 
 def graph(front="", back="      rx: {type: slow_rx}\n", flow="front.tx -> back.rx", path="front.tx, back.rx", budget="15ms",
-          front_more="", back_more=""):
-    return APP % {"front": front_more + "    operators:\n" + TX + front,
+          front_more="", back_more="", rate="30hz"):
+    return APP % {"front": front_more + "    operators:\n" + TX % {"rate": rate} + front,
                   "back": back_more + "    operators:\n" + back, "flow": flow, "path": path, "budget": budget}
 
 
@@ -44,10 +46,10 @@ GREEDY = "    scheduler: {type: greedy}\n"
 # What is planted: the graph, the place and the cause, and how JSON calls the cause.
 PLANTED = {
     "a tick that computes long": (
-        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 25}}\n"), "back.rx computed long", "compute"),
+        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 25}}\n", rate="15hz"), "back.rx computed long", "compute"),
     "an operator before it that computes long": (
         graph(front="      a: {type: slow, parameters: {sleep_ms: 25}}\n", front_more="    flows: [tx -> a]\n",
-              flow="front.a -> back.rx", path="front.tx, front.a, back.rx"), "front.a computed long", "compute"),
+              flow="front.a -> back.rx", path="front.tx, front.a, back.rx"), "front.a on worker front computed long", "compute"),
     "a queue in front of a slow operator": (
         graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 45}}\n", budget="150ms",
               flow="{from: front.tx, to: back.rx, capacity: 32}"), "back.rx waited in queue", "queue"),
@@ -72,8 +74,8 @@ PLANTED = {
               path="front.tx, front.a", budget="25ms", flow="front.a -> back.rx"), "front.a pool empty", "pool"),
     "a restart of the receiver": (
         graph(back_more="    on_failure: {policy: restart, intensity: 1000, period: 60s}\n",
-              back="      rx: {type: slow_rx, parameters: {crash_at: 5}}\n",
-              flow="{from: front.tx, to: back.rx, capacity: 64}"),
+              back="      rx: {type: slow_rx, parameters: {crash_at: 8}}\n",
+              flow="{from: front.tx, to: back.rx, capacity: 64}", budget="8ms"),
         "front.tx -> back.rx restart", "restart"),
 }
 
@@ -91,15 +93,15 @@ GPU = graph(front="      px: {type: ping_tensor_tx, parameters: {rows: 16, colum
 class LateTest(cluster.ClusterTest):
     MESSAGES = 25
 
-    def lines(self, text, prefix=()):
+    def lines(self, text, front=(), back=(), apart=True):
         """What the log says of late messages, and the causes in the summary."""
         d = self.driver(self.write("app.yaml", text % self.MESSAGES), "--output", "json")
         there = test_nodes.IN_ANOTHER_TIME
         # After a restart, the clocks of two nodes are compared anew for some ms.
-        if "on_failure" in text or subprocess.run([*there, "true"], capture_output=True, check=False).returncode != 0:
+        if not apart or "on_failure" in text or subprocess.run([*there, "true"], capture_output=True, check=False).returncode != 0:
             there = ()
-        workers = [self.worker("--once", "--name", "front", fragments="front"),
-                   self.worker("--once", "--name", "back", fragments="back", prefix=(*prefix, *there))]
+        workers = [self.worker("--once", "--name", "front", *front, fragments="front"),
+                   self.worker("--once", "--name", "back", *back, fragments="back", prefix=there)]
         d.wait(60)
         lines, late = [], collections.Counter()
         for w in workers:
@@ -118,6 +120,15 @@ class LateTest(cluster.ClusterTest):
         doubt = 0.06 * ns(took) + (ns(error) if error else 0)
         self.assertLess(abs(sum(parts) - ns(took)), doubt, line)
 
+    def slow_links(self, there):
+        """Flags of both workers, whose links take there() seconds from front to back and none back."""
+        self.env["UCX_TLS"] = "tcp" # memory that both share has no delay
+        links = [SlowLink("127.0.0.2", lambda to_server: 0 if to_server else there()),
+                 SlowLink("127.0.0.3", lambda to_server: there() if to_server else 0)]
+        for link in links:
+            self.addCleanup(link.close)
+        return {"front": links[0].flags(), "back": links[1].flags()}
+
     def judge(self, text, says, cause, share=0.5, **more):
         """More than that share of the late messages have this place and this cause."""
         lines, late = self.lines(text, **more)
@@ -131,6 +142,11 @@ class LateTest(cluster.ClusterTest):
         self.assertGreater(late[cause], share * sum(late.values()), late)
 
 
+# One thread shares a CPU with a program that always runs, which gets most of it.
+PREEMPTED = graph(back="      rx: {type: slow_rx, parameters: {spin_ms: 8, yields_to: %d}}\n", rate="4hz", budget="16ms")
+OVER_NETWORK = "{from: front.tx, to: back.rx, edge: ucx}"
+
+
 class Late(LateTest):
     def test_an_operator_in_another_host_that_computes_long(self):
         self.judge(*PLANTED["an operator before it that computes long"])
@@ -139,9 +155,15 @@ class Late(LateTest):
         self.judge(*PLANTED["one thread for two operators"])
 
 
+    def test_a_network_that_holds_messages_up(self):
+        """Now and then, so that clocks are compared well in between."""
+        links = self.slow_links(lambda: 0.06 if time.monotonic() % 0.4 < 0.1 else 0)
+        self.judge(graph(flow=OVER_NETWORK, budget="25ms"), "front.tx -> back.rx network", "network", **links)
+
+
 @unittest.skipUnless(os.environ.get("FRAG_LATE"), "nightly plants more causes")
 class Judged(LateTest):
-    """Eight causes, each with 100 messages."""
+    """All causes, each with 100 messages."""
 
     MESSAGES = 100
 
@@ -153,3 +175,15 @@ class Judged(LateTest):
     def test_a_kernel_of_a_gpu(self):
         self.env.update(LD_LIBRARY_PATH=os.path.join(os.path.dirname(cluster.BIN), "tests/cuda"), FAKE_CUDA_KERNEL_MS="55")
         self.judge(GPU, "back.seen GPU queue", "gpu", share=0.8)
+
+    def test_a_thread_that_gets_no_core(self):
+        cpu = min(os.sched_getaffinity(0))
+        hog = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
+        self.addCleanup(hog.wait)
+        self.addCleanup(hog.kill)
+        self.judge(PREEMPTED.replace("yields_to: %d", "yields_to: " + str(cpu)), "back.rx was preempted", "preempted",
+                   share=0.7, apart=False)
+
+    def test_a_clock_that_is_not_exact_enough(self):
+        """A link that is slow in one direction bounds a clock by half of that, and 15 ms +/- 15 ms are late by less."""
+        self.judge(graph(flow=OVER_NETWORK, budget="10ms"), "clock unsure", "clock", share=0.7, **self.slow_links(lambda: 0.03))

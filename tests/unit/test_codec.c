@@ -448,7 +448,7 @@ Test(codec, a_trail_says_how_long_its_message_was_held)
 	}
 }
 
-/* Causes and numbers of parts that cannot be are refused, and so is a trail without parts. */
+/* Causes and numbers of parts that cannot be are refused, and so are trails of older hosts. */
 Test(codec, a_trail_with_parts_that_cannot_be_is_refused)
 {
 	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived = NULL;
@@ -464,16 +464,79 @@ Test(codec, a_trail_with_parts_that_cannot_be_is_refused)
 	memcpy(copy, blob->bytes, blob->size);
 	cr_assert_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), 0);
 	frag_message_unref(arrived);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
+		static const uint8_t wrong[] = {0, 4, FRAGI_BLAME_PARTS_MAX + 1,
+						FRAGI_BLAME_CAUSES};
+		const size_t at[] = {flags, flags, count, cause};
+
 		memcpy(copy, blob->bytes, blob->size);
-		copy[i == 0   ? flags
-		     : i == 1 ? count
-			      : cause] = i == 0   ? 0
-					 : i == 1 ? FRAGI_BLAME_PARTS_MAX + 1
-						  : FRAGI_BLAME_CAUSES;
+		copy[at[i]] = wrong[i];
 		cr_expect_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL),
 			     -EBADMSG, "%d", i);
 	}
+	frag_message_unref(message);
+}
+
+static const char *where(const struct frag_message *message, uint16_t at)
+{
+	const char *name = fragi_trail_where(&message->trail->entries[0].places, at);
+
+	return name != NULL ? name : "";
+}
+
+/* From worker "left" over "right" to here: each notes where what it receives came from. */
+Test(codec, a_trail_says_on_which_workers_the_operators_of_a_path_were)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived, *again;
+	struct fragi_trail *trail = trail_of(1);
+	const uint16_t left = fragi_trail_worker("left", 4), right = fragi_trail_worker("right", 5);
+
+	cr_assert_neq(left, FRAGI_TRAIL_NOWHERE);
+	cr_expect_eq(fragi_trail_worker("left!", 4), left);
+	cr_expect_neq(left, right);
+	cr_expect_eq(fragi_trail_worker("", 0), FRAGI_TRAIL_NOWHERE);
+	cr_expect_eq(fragi_trail_worker("a\033[2J", 5), FRAGI_TRAIL_NOWHERE, "not printable");
+	cr_expect_null(fragi_trail_worker_name(FRAGI_TRAIL_NOWHERE));
+	cr_expect_null(fragi_trail_worker_name(UINT16_MAX));
+	trail->entries[0].at = 2;
+	fragi_message_set_trail(message, trail);
+	arrived = across(message);
+	fragi_trail_came_from(arrived->trail, left);
+	cr_expect_str_eq(where(arrived, 0), "left");
+	cr_expect_str_eq(where(arrived, 2), "left");
+	cr_expect_str_eq(where(arrived, 3), "", "it is here");
+	arrived->trail->entries[0].at = 4;
+	again = across(arrived);
+	fragi_trail_came_from(again->trail, right);
+	cr_expect_str_eq(where(again, 2), "left");
+	cr_expect_str_eq(where(again, 3), "right");
+	cr_expect_str_eq(where(again, 4), "right");
+	cr_expect_str_eq(where(again, 5), "");
+	again->trail->entries[0].at = 6;
+	fragi_trail_came_from(again->trail, right);
+	cr_expect_eq(again->trail->entries[0].places.count, 2, "one worker after itself");
+	cr_expect_str_eq(where(again, 6), "right");
+	for (uint16_t i = 0; i < 20; i++)
+		fragi_trail_came_from(again->trail, i % 2 == 0 ? left : right);
+	cr_expect_eq(again->trail->entries[0].places.count, FRAGI_TRAIL_PLACES_MAX);
+	frag_message_unref(again);
+}
+
+Test(codec, of_too_many_places_a_trail_is_refused)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived = NULL;
+	const struct fragi_blob *blob;
+	uint8_t copy[FRAGI_BLOB_POOLED];
+	const size_t count = 16 + 26 + 50; /* heads of the descriptors, the trail, its entry */
+
+	fragi_message_set_trail(message, trail_of(1));
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	memcpy(copy, blob->bytes, blob->size);
+	cr_assert_eq(copy[count], 0);
+	cr_assert_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), 0);
+	frag_message_unref(arrived);
+	copy[count] = FRAGI_TRAIL_PLACES_MAX + 1;
+	cr_expect_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), -EBADMSG);
 	frag_message_unref(message);
 }
 

@@ -10,8 +10,8 @@
 #define HEAD_BYTES ((size_t)26)
 #define ENTRY_BYTES ((size_t)50)
 #define PART_BYTES ((size_t)12)
-/* Always set in a trail that travels: hosts that know no parts refuse it. */
-#define HAS_PARTS 4u
+/* Always set in a trail that travels: hosts that know no parts and places refuse it. */
+#define HAS_PARTS 12u
 
 struct fragi_trail *fragi_trail_create(uint32_t count)
 {
@@ -85,6 +85,22 @@ bool fragi_trail_travels(const struct fragi_trail *trail)
 	return travelling(trail) > 0;
 }
 
+/* u8 how many, then each: u16 to, u8 length of the name, which follows */
+static void encode_places(const struct fragi_trail_places *places, struct frag_writer *writer)
+{
+	const uint8_t count = (uint8_t)places->count;
+
+	frag_writer_put(writer, &count, sizeof(count));
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = fragi_trail_worker_name(places->items[i].worker);
+		const uint8_t size = name != NULL ? (uint8_t)strlen(name) : 0;
+
+		frag_writer_put(writer, &places->items[i].to, sizeof(places->items[i].to));
+		frag_writer_put(writer, &size, sizeof(size));
+		frag_writer_put(writer, name, size);
+	}
+}
+
 static void encode_entry(const struct fragi_trail_entry *entry, const struct fragi_moment *moment,
 			 struct frag_writer *writer)
 {
@@ -106,6 +122,7 @@ static void encode_entry(const struct fragi_trail_entry *entry, const struct fra
 		frag_writer_put(writer, place, sizeof(place));
 		frag_writer_put_u64(writer, parts->parts[i].ns);
 	}
+	encode_places(&entry->places, writer);
 }
 
 void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held)
@@ -118,7 +135,7 @@ void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held
 /*
  * How long it was held: u64 in all, without a receiver, for a GPU. u16 number of entries, then
  * each: four u16, i64 begin, i64 published, u64 slowest_ns, u64 error_ns, u64 rest_ns, u16 number
- * of parts, then each: u16 at, u16 cause, u64 ns.
+ * of parts, then each: u16 at, u16 cause, u64 ns; then the places.
  */
 void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer)
 {
@@ -127,6 +144,7 @@ void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *wri
 	uint8_t held[sizeof(struct fragi_trail_held)] = {0};
 
 	frag_writer_put(writer, held, sizeof(held));
+
 	frag_writer_put(writer, &count, sizeof(count));
 	for (uint32_t i = 0; i < trail->count && count > 0; i++) {
 		if ((trail->entries[i].flags & FRAGI_TRAIL_LOCAL) != 0)
@@ -156,6 +174,27 @@ static bool decode_parts(struct frag_reader *reader, uint16_t count, struct frag
 	return true;
 }
 
+static bool decode_places(struct frag_reader *reader, struct fragi_trail_places *out)
+{
+	uint8_t count, size;
+	const char *name;
+
+	if (frag_reader_get(reader, &count, sizeof(count)) < 0 || count > FRAGI_TRAIL_PLACES_MAX)
+		return false;
+	for (out->count = 0; out->count < count; out->count++) {
+		struct fragi_trail_place *place = &out->items[out->count];
+
+		if (frag_reader_get(reader, &place->to, sizeof(place->to)) < 0 ||
+		    frag_reader_get(reader, &size, sizeof(size)) < 0)
+			return false;
+		name = (const char *)fragi_reader_skip(reader, size);
+		if (name == NULL)
+			return false;
+		place->worker = fragi_trail_worker(name, size);
+	}
+	return true; /* a name that cannot be one is that of no worker */
+}
+
 static bool decode_entry(struct frag_reader *reader, const struct fragi_moment *moment,
 			 struct fragi_trail_entry *out)
 {
@@ -182,7 +221,7 @@ static bool decode_entry(struct frag_reader *reader, const struct fragi_moment *
 		.parts = {.rest_ns = rest[2]},
 	};
 	return (head[3] & ~FRAGI_TRAIL_FOREIGN) == HAS_PARTS &&
-	       decode_parts(reader, part_count, &out->parts);
+	       decode_parts(reader, part_count, &out->parts) && decode_places(reader, &out->places);
 }
 
 int fragi_trail_decode(struct frag_reader *reader, struct fragi_trail **out_trail)

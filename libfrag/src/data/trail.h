@@ -16,6 +16,17 @@
  * when the message is emitted and never changed afterwards, so copies of a message may share it. It
  * goes with the message to other processes.
  */
+
+/* The operators behind the place before, until `to`, ran on that worker. */
+struct fragi_trail_place {
+	uint16_t to, worker;
+};
+#define FRAGI_TRAIL_PLACES_MAX 6u /* of more, the later ones are not known */
+struct fragi_trail_places {
+	uint32_t count;
+	struct fragi_trail_place items[FRAGI_TRAIL_PLACES_MAX];
+};
+
 struct fragi_trail_entry {
 	uint16_t deadline;  /* number in the run; below that of the graph's, the same everywhere */
 	uint16_t at;        /* which operator of the path has emitted the message */
@@ -25,7 +36,8 @@ struct fragi_trail_entry {
 	uint64_t published; /* stamp: when operator `at` emitted it */
 	uint64_t slowest_ns;
 	uint64_t error_ns; /* begin is at most so far from the truth: it was on other clocks */
-	struct fragi_blame_parts parts; /* from begin to published */
+	struct fragi_blame_parts parts;   /* from begin to published */
+	struct fragi_trail_places places; /* of operators in other processes */
 };
 
 /* How long a message waited at the host that sent it, by that host's clock. */
@@ -62,6 +74,17 @@ FRAGI_API void fragi_trail_unref(struct fragi_trail *trail);
 /* Converts its times, which are a peer's, or marks it as foreign. Before others can see it. */
 FRAGI_API void fragi_trail_convert_times(struct fragi_trail *trail,
 					 const struct fragi_timeline *peer);
+
+/* trail_place.c: names of workers, which may be anything. */
+#define FRAGI_TRAIL_NOWHERE 0u
+#define FRAGI_TRAIL_WORKER_MAX 255u
+/* Returns the number of a name in this process; FRAGI_TRAIL_NOWHERE: it cannot be one. */
+FRAGI_API uint16_t fragi_trail_worker(const char *name, size_t size);
+FRAGI_API const char *fragi_trail_worker_name(uint16_t worker); /* NULL: not known */
+/* All of its operators that have no place were on that worker. Before others can see it. */
+FRAGI_API void fragi_trail_came_from(struct fragi_trail *trail, uint16_t worker);
+/* Where an operator of the path was; NULL: not known, or in this process. */
+FRAGI_API const char *fragi_trail_where(const struct fragi_trail_places *places, uint16_t at);
 
 /*
  * Between the descriptors (codec.h). Stamps travel as CLOCK_MONOTONIC, whatever the sender takes

@@ -309,7 +309,7 @@ static const char *name_causes(const struct fragi_path_deadline *d, char *out, s
 
 		used += (size_t)snprintf(out + used, size - used, "%s%s, in %llu of them",
 					 n > 0 ? "; " : "",
-					 fragi_path_part(d, &part, text, sizeof(text)),
+					 fragi_path_part(d, NULL, &part, text, sizeof(text)),
 					 (unsigned long long)d->blamed[most]);
 	}
 	return out;

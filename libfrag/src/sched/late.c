@@ -23,10 +23,12 @@ void fragi_path_name(const struct fragi_path_deadline *deadline, char *out, size
 }
 
 const char *fragi_path_part(const struct fragi_path_deadline *deadline,
+			    const struct fragi_trail_places *places,
 			    const struct fragi_blame_part *part, char *out, size_t size)
 {
 	const enum fragi_blame_cause cause = (enum fragi_blame_cause)part->cause;
 	const uint32_t last = deadline->count - 1, at = part->at > last ? last : part->at;
+	const char *worker = places != NULL ? fragi_trail_where(places, (uint16_t)at) : NULL;
 
 	if (cause == FRAGI_BLAME_CLOCK)
 		snprintf(out, size, "%s", fragi_blame_text(cause));
@@ -34,7 +36,9 @@ const char *fragi_path_part(const struct fragi_path_deadline *deadline,
 		snprintf(out, size, "%s -> %s %s", deadline->names[at - 1], deadline->names[at],
 			 fragi_blame_text(cause));
 	else /* also of room in a flow that leaves the last operator */
-		snprintf(out, size, "%s %s", deadline->names[at], fragi_blame_text(cause));
+		snprintf(out, size, "%s%s%s %s", deadline->names[at],
+			 worker != NULL ? " on worker " : "", worker != NULL ? worker : "",
+			 fragi_blame_text(cause));
 	return out;
 }
 
@@ -65,9 +69,11 @@ static size_t print_part(char *out, size_t size, const char *what, uint64_t ns)
 }
 
 static void log_late(struct fragi_path_deadline *deadline, const struct fragi_blame_parts *parts,
-		     const struct fragi_blame_part *blamed, uint64_t took_ns, uint64_t error_ns)
+		     const struct fragi_blame_part *blamed, uint64_t took_ns,
+		     const struct fragi_trail_entry *entry)
 {
-	char path[600], place[300], took[32], budget[32], error[48] = "", left_out[64] = "";
+	const struct fragi_trail_places *places = &entry->places;
+	char path[600], place[600], took[32], budget[32], error[48] = "", left_out[64] = "";
 	char all[1200];
 	uint64_t shown_ns = 0;
 	size_t used = 0;
@@ -81,15 +87,15 @@ static void log_late(struct fragi_path_deadline *deadline, const struct fragi_bl
 
 		if (part->ns < took_ns / 100)
 			continue;
-		used += print_part(all + used, sizeof(all) - used,
-				   fragi_path_part(deadline, part, place, sizeof(place)), part->ns);
+		fragi_path_part(deadline, places, part, place, sizeof(place));
+		used += print_part(all + used, sizeof(all) - used, place, part->ns);
 		shown_ns += part->ns;
 	}
 	if (took_ns > shown_ns)
 		print_part(all + used, sizeof(all) - used, "rest", took_ns - shown_ns);
-	if (error_ns != 0) {
+	if (entry->error_ns != 0) {
 		memcpy(error, " +/- ", 6);
-		fragi_format_duration((int64_t)error_ns, error + 5, sizeof(error) - 5);
+		fragi_format_duration((int64_t)entry->error_ns, error + 5, sizeof(error) - 5);
 	}
 	if (deadline->log.left_out > 0)
 		snprintf(left_out, sizeof(left_out),
@@ -97,18 +103,20 @@ static void log_late(struct fragi_path_deadline *deadline, const struct fragi_bl
 			 (unsigned long long)deadline->log.left_out);
 	deadline->log.left_out = 0;
 	log_warn(NULL, "%s: a message took %s%s of %s: %s (%s)%s", path, took, error, budget,
-		 fragi_path_part(deadline, blamed, place, sizeof(place)), all + 2, left_out);
+		 fragi_path_part(deadline, places, blamed, place, sizeof(place)), all + 2,
+		 left_out);
 }
 
 void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadline,
-		      const struct fragi_blame_parts *parts, uint64_t took_ns, uint64_t error_ns)
+		      const struct fragi_blame_parts *parts, uint64_t took_ns,
+		      const struct fragi_trail_entry *entry)
 {
 	const struct fragi_blame_part blamed = fragi_blame(
-		parts, &deadline->usual, took_ns - (uint64_t)deadline->budget_ns, error_ns);
+		parts, &deadline->usual, took_ns - (uint64_t)deadline->budget_ns, entry->error_ns);
 	const uint32_t last = deadline->count - 1, at = blamed.at > last ? last : blamed.at;
 
 	fragi_count(&exec->row->late_queue + blamed.cause, 1);
 	deadline->blamed[at * FRAGI_BLAME_CAUSES + blamed.cause]++;
 	if (may_log(&deadline->log))
-		log_late(deadline, parts, &blamed, took_ns, error_ns);
+		log_late(deadline, parts, &blamed, took_ns, entry);
 }

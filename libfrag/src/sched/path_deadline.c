@@ -322,7 +322,7 @@ static uint64_t check(struct fragi_exec *exec, const struct fragi_path_step *ste
 		return 0;
 	*out_slowest = own_ns(entry, now) > entry->slowest_ns ? step->at : entry->slowest;
 	count_miss(exec, deadline, *out_slowest, ns);
-	fragi_path_blame(exec, deadline, parts, ns, entry->error_ns);
+	fragi_path_blame(exec, deadline, parts, ns, entry);
 	return ns;
 }
 

@@ -61,12 +61,20 @@ void fragi_path_waited_for_gpu(const struct frag_tick *tick, uint64_t since);
 
 /* late.c: "a -> b -> c", cut where it is too long */
 FRAGI_API void fragi_path_name(const struct fragi_path_deadline *deadline, char *out, size_t size);
-/* What a part is about and its cause: "a -> b network". Returns out. */
+/*
+ * What a part is about and its cause: "a -> b network", "b on worker w computed long". Returns out.
+ * - places: where operators in other processes ran; NULL: it was not always the same
+ */
 FRAGI_API const char *fragi_path_part(const struct fragi_path_deadline *deadline,
+				      const struct fragi_trail_places *places,
 				      const struct fragi_blame_part *part, char *out, size_t size);
-/* Counts a message that was late, and logs where its time went. */
+/*
+ * Counts a message that was late, and logs where its time went.
+ * - parts: of all of its time; those of the entry end where it was emitted
+ */
 void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadline,
-		      const struct fragi_blame_parts *parts, uint64_t took_ns, uint64_t error_ns);
+		      const struct fragi_blame_parts *parts, uint64_t took_ns,
+		      const struct fragi_trail_entry *entry);
 
 /*
  * timing.c: the message that is received next was received by an earlier tick, and took its path

@@ -163,6 +163,8 @@ static bool part_decode(struct fragi_remote_part *part, const uint8_t *descripto
 		return false;
 	}
 	part->message = message;
+	if (__builtin_expect((message->stamps & FRAGI_STAMP_TRAIL) != 0, 0))
+		fragi_trail_came_from(message->trail, rx->edge.endpoint->peer->worker);
 	part->was_on_gpu = false;
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
 		bodies += message->tensors[i].tensor->compact_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <edge/remote/state.h>
 
@@ -29,9 +30,17 @@ int fragi_remote_peer_create(struct fragi_remote *remote, uint32_t host, uint64_
 	return 0;
 }
 
+/* The name is "HOST on worker WORKER". */
 void fragi_remote_peer_set_name(struct fragi_remote_peer *peer, const char *name)
 {
+	static const char before[] = " on worker ";
+	const char *worker = NULL;
+
 	snprintf(peer->name, sizeof(peer->name), "%s", name);
+	for (const char *at = name; (at = strstr(at, before)) != NULL;)
+		worker = at += sizeof(before) - 1;
+	if (worker != NULL)
+		peer->worker = fragi_trail_worker(worker, strlen(worker));
 }
 
 int fragi_remote_connect(struct fragi_remote_peer *peer, const char *kind, const void *address,

@@ -123,6 +123,7 @@ struct fragi_remote_peer {
 	uint32_t host;
 	uint64_t epoch;
 	char name[160];   /* for sentences */
+	uint16_t worker;  /* fragi_trail_worker_name */
 	bool ready, lost; /* reported */
 	struct fragi_remote_endpoint *endpoints;
 };
