@@ -18,6 +18,24 @@ fragments:
 flows:
   - fragment1.tx.out -> fragment2.rx.in
 """
+# Of 20 ticks of a, the first one is for tx, and each other one ends a turn.
+CYCLE = """
+frag: 1
+application: app
+extensions: [libslow.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 1}]}
+      a: {type: slow, conditions: [{type: count, count: 20}]}
+    flows: [tx -> a]
+  fragment2:
+    operators:
+      b: {type: slow}
+flows:
+  - fragment1.a -> fragment2.b
+  - fragment2.b -> fragment1.a
+"""
 PATH = "fragment1.tx,fragment2.rx"
 LINE = re.compile(r"\(([\w.]+),(\d+),(\d+)\)")
 
@@ -75,8 +93,21 @@ class Track(cluster.ClusterTest):
         self.assertEqual(code, 0, run.stderr)
         self.assertRegex(run.stderr, r"Path 1: fragment1.tx,fragment2.rx\n")
         self.assertRegex(run.stderr, r"Number of messages: 10\n")
-        self.assertRegex(run.stderr, r"of the wait in front of it: fragment1.tx [0-9.]+, fragment2.rx [0-9.]+ \([0-9.]+\)\n")
+        self.assertRegex(run.stderr, r"of the wait in front of it: fragment1.tx [0-9.]+, fragment2.rx [0-9.]+ "
+                                     r"\([0-9.]+: sent after [0-9.]+, network [0-9.]+\)\n")
         self.assertNotIn("Clocks of several nodes", run.stderr, "one clock")
+
+    def test_a_cycle_through_two_hosts_ends_where_it_began(self):
+        self.app = self.write("app.yaml", CYCLE + "tracking: {num_start_messages_to_skip: 0, num_last_messages_to_discard: 0}\n")
+        code, run = self.run_app("--workers", "2", "--track", self.path("c.log"))
+        self.assertEqual(code, 0, run.stderr)
+        self.assertRegex(run.stderr, r"Path \d: fragment1.a,fragment2.b,fragment1.a\n")
+        self.assertRegex(run.stderr, r"of the wait in front of it: fragment1.a [0-9.]+, "
+                                     r"fragment2.b [0-9.]+ \([0-9.]+: sent after [0-9.]+, network [0-9.]+\), "
+                                     r"fragment1.a [0-9.]+ \([0-9.]+: sent after [0-9.]+, network [0-9.]+\)\n")
+        names = [[step[0] for step in entry] for entry in self.entries(self.path("c.log.fragment1"))]
+        self.assertEqual(names[0], ["fragment1.tx", "fragment1.a", "fragment2.b", "fragment1.a"])
+        self.assertEqual(names[1:], 18 * [["fragment1.a", "fragment2.b", "fragment1.a"]])
 
     def test_probes_belong_to_the_host_of_their_operator(self):
         self.app = self.write("app.yaml", APP.replace("rx: {type: ping_rx}", "mx: {type: forward}\n      rx: {type: ping_rx}\n"

@@ -416,6 +416,36 @@ Test(codec, a_trail_crosses_but_for_what_ends_here)
 	}
 }
 
+static const char *name_of_step(const struct fragi_label_names *names, uint32_t op)
+{
+	static const char *const all[] = {"left.tx", "left.mx", "right.rx"};
+
+	(void)names;
+	return all[op];
+}
+static const struct fragi_label_names step_names = {name_of_step};
+
+/* Two paths, of three operators and of one. */
+static struct fragi_label *label_of_two_paths(void)
+{
+	static const uint32_t ops[] = {0, 1, 2, 1}, left[] = {3, 2, 1, 1};
+	struct fragi_label *label = fragi_label_create(4);
+	const uint64_t now = fragi_stamp();
+
+	label->maker = label;
+	label->names = &step_names;
+	label->error_ns = 40;
+	for (uint32_t i = 0; i < 4; i++)
+		label->steps[i] = (struct fragi_step){
+			ops[i],
+			left[i],
+			fragi_stamp_before(now, (10 - i) * 1000000000ull),
+			fragi_stamp_before(now, (10 - i) * 1000000000ull - 500000000),
+			17 + i,
+			23 + i};
+	return label;
+}
+
 /* How long a message was held is written into its descriptors when it is sent. */
 Test(codec, a_trail_says_how_long_its_message_was_held)
 {
@@ -425,25 +455,33 @@ Test(codec, a_trail_says_how_long_its_message_was_held)
 	for (size_t i = 0; i < FRAG_COUNT_OF(stamps); i++) {
 		struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
 		const struct fragi_blob *blob;
-		uint8_t copy[FRAGI_BLOB_POOLED];
+		uint8_t copy[512];
 
 		if ((stamps[i] & 1) != 0)
 			frag_message_set_sequence(message, 3);
 		if ((stamps[i] & 2) != 0)
 			frag_message_set_acquisition(message, 5, FRAG_CLOCK_UNIX);
 		fragi_message_set_trail(message, trail_of(1));
+		fragi_message_set_label(message, label_of_two_paths());
+		cr_expect_neq(message->at_receive & FRAGI_AT_SEND_TRAIL, 0);
 		cr_assert_eq(fragi_message_encode(message, &blob), 0);
 		cr_assert_leq(blob->size, sizeof(copy));
 		memcpy(copy, blob->bytes, blob->size);
 		fragi_blob_set_held(blob, copy, &held);
 		cr_assert_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), 0);
+		cr_expect_eq(arrived->label->held_ns, 23);
+		cr_expect_neq(arrived->label->arrived, 0);
 		cr_expect_eq(arrived->trail->held.ns, 23);
 		cr_expect_eq(arrived->trail->held.restart_ns, 17);
 		cr_expect_eq(arrived->trail->held.gpu_ns, 11);
 		cr_expect_neq(arrived->trail->arrived, 0);
 		cr_expect_eq(arrived->trail->entries[0].deadline, 0);
 		frag_message_unref(arrived);
-		fragi_message_set_trail(message, NULL); /* nothing is written then */
+		fragi_message_set_trail(message, NULL);
+		cr_expect_neq(message->at_receive & FRAGI_AT_SEND_TRAIL, 0, "it has a label");
+		message->label->names = NULL;
+		fragi_message_set_trail(message, NULL);
+		cr_expect_eq(message->at_receive & FRAGI_AT_SEND_TRAIL, 0, "of this process");
 		frag_message_unref(message);
 	}
 }
@@ -616,32 +654,6 @@ Test(codec, times_of_a_peer_are_converted_by_its_timeline)
 	}
 }
 
-static const char *name_of_step(const struct fragi_label_names *names, uint32_t op)
-{
-	static const char *const all[] = {"left.tx", "left.mx", "right.rx"};
-
-	(void)names;
-	return all[op];
-}
-static const struct fragi_label_names step_names = {name_of_step};
-
-/* Two paths, of three operators and of one. */
-static struct fragi_label *label_of_two_paths(void)
-{
-	static const uint32_t ops[] = {0, 1, 2, 1}, left[] = {3, 2, 1, 1};
-	struct fragi_label *label = fragi_label_create(4);
-	const uint64_t now = fragi_stamp();
-
-	label->maker = label;
-	label->names = &step_names;
-	label->error_ns = 40;
-	for (uint32_t i = 0; i < 4; i++)
-		label->steps[i] = (struct fragi_step){
-			ops[i], left[i], fragi_stamp_before(now, (10 - i) * 1000000000ull),
-			fragi_stamp_before(now, (10 - i) * 1000000000ull - 500000000)};
-	return label;
-}
-
 Test(codec, a_label_crosses_with_its_names_and_times)
 {
 	static const char *const names[] = {"left.tx", "left.mx", "right.rx", "left.mx"};
@@ -659,6 +671,7 @@ Test(codec, a_label_crosses_with_its_names_and_times)
 	peer.line.base_ns = fragi_now_ns();
 	fragi_message_convert_times(arrived, &peer);
 	cr_expect_eq(arrived->label->error_ns, 40 + 9, "both clocks");
+	cr_expect_eq(arrived->label->held_ns, 0, "nobody has written it");
 	for (uint32_t i = 0; i < 4; i++) {
 		const struct fragi_step *step = &arrived->label->steps[i];
 		/* 10, 9, 8 and 7 s ago by a clock that is 7 s behind */
@@ -667,6 +680,8 @@ Test(codec, a_label_crosses_with_its_names_and_times)
 
 		cr_expect_str_eq(fragi_label_name(arrived->label, step), names[i]);
 		cr_expect_eq(step->left, i == 3 ? 1 : 3 - i);
+		cr_expect_eq(step->held_ns, 17 + i);
+		cr_expect_eq(step->network_ns, 23 + i);
 		cr_expect(llabs(ns - (17 + (int64_t)i) * 1000000000) < 50000000, "%lld",
 			  (long long)ns);
 		ns = (int64_t)fragi_stamp_diff_ns(step->received, step->published);
@@ -716,9 +731,12 @@ Test(codec, labels_that_are_none_are_refused)
 	bytes[0] = 2; /* its first path ends too early */
 	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
 	bytes[0] = 4;
-	bytes[12 + 20] = '\n'; /* in a name, which goes into logs */
+	bytes[3] = 0; /* of a host that knows no ways */
 	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
-	bytes[12 + 20] = 'l';
+	bytes[3] = 0x80;
+	bytes[12 + 36] = '\n'; /* in a name, which goes into logs */
+	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
+	bytes[12 + 36] = 'l';
 	cr_expect_eq(decode_label(bytes, writer.size), 0);
 	bytes[11] = 0x80; /* an error of centuries */
 	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);

@@ -30,7 +30,7 @@ static void arrive(struct frag_tracker *tracker, const char *path, uint64_t ms)
 	uint32_t length = (uint32_t)strlen(path);
 
 	for (uint32_t i = 0; i < length; i++)
-		steps[i] = (struct fragi_step){(uint32_t)(path[i] - 'a'), length - i, 0, 0};
+		steps[i] = (struct fragi_step){.op = (uint32_t)(path[i] - 'a'), .left = length - i};
 	fragi_tracker_count(tracker, steps, ms * MS);
 }
 
@@ -158,8 +158,8 @@ Test(tracker, paths_are_bounded)
 		cr_assert_eq(fragi_tracker_add_op(tracker, name), i);
 	}
 	for (uint32_t i = 0; i < FRAG_TRACK_PATHS_MAX + 5; i++)
-		fragi_tracker_count(tracker, &(struct fragi_step){i, 1, 0, 0}, MS);
-	fragi_tracker_count(tracker, &(struct fragi_step){1000, 1, 0, 0}, 3 * MS);
+		fragi_tracker_count(tracker, &(struct fragi_step){.op = i, .left = 1}, MS);
+	fragi_tracker_count(tracker, &(struct fragi_step){.op = 1000, .left = 1}, 3 * MS);
 	cr_expect_eq(frag_tracker_num_paths(tracker), FRAG_TRACK_PATHS_MAX);
 	cr_expect_eq(frag_tracker_untracked(tracker), 5);
 	cr_expect_eq(metric(tracker, "op1000", FRAG_TRACK_NUM_DST_MESSAGES), 2);
@@ -222,7 +222,8 @@ Test(tracker, operators_of_other_processes_have_numbers_too)
 	const struct fragi_step steps[] = {
 		{(uint32_t)there, 2, fragi_stamp_before(now, 6 * MS),
 		 fragi_stamp_before(now, 5 * MS)},
-		{1, 1, fragi_stamp_before(now, 3 * MS), fragi_stamp_before(now, 2 * MS)},
+		{1, 1, fragi_stamp_before(now, 3 * MS), fragi_stamp_before(now, 2 * MS), 400000,
+		 700000},
 	};
 
 	fragi_tracker_record(tracker, steps);
@@ -235,7 +236,7 @@ Test(tracker, operators_of_other_processes_have_numbers_too)
 	cr_expect_not_null(
 		strstr(text, "Clocks of several nodes, each latency within (ms): 0.070\n"
 			     "Mean time (ms) in each operator, and of the wait in front of it: "
-			     "there.tx 1.000, b 1.000 (2.000)\n"),
+			     "there.tx 1.000, b 1.000 (2.000: sent after 0.400, network 0.700)\n"),
 		"%s", text);
 	free(text);
 	frag_tracker_unref(tracker);

@@ -137,6 +137,12 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 static __attribute__((noinline)) void encode_stamps(const struct frag_message *message,
 						    size_t head_at, struct frag_writer *writer)
 {
+	const bool has_trail = (message->stamps & FRAGI_STAMP_TRAIL) != 0 &&
+			       fragi_trail_travels(message->trail),
+		   has_label = (message->stamps & FRAGI_STAMP_LABEL) != 0 &&
+			       message->label->names != NULL;
+	const struct fragi_trail_held held = {0};
+
 	if (message->stamps & FRAGI_STAMP_ACQUIRED) {
 		frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
 		frag_writer_put_u32(writer, message->clock);
@@ -145,18 +151,16 @@ static __attribute__((noinline)) void encode_stamps(const struct frag_message *m
 		frag_writer_put_u64(writer, message->sequence);
 	if (message->stamps & FRAGI_STAMP_TRACKED)
 		frag_writer_put_u64(writer, message->tracking_id);
-	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0) {
-		if (fragi_trail_travels(message->trail))
-			fragi_trail_encode(message->trail, writer);
-		else
-			writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_TRAIL;
-	}
-	if ((message->stamps & FRAGI_STAMP_LABEL) != 0) {
-		if (message->label->names != NULL)
-			fragi_label_encode(message->label, writer);
-		else
-			writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_LABEL;
-	}
+	if (!has_trail)
+		writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_TRAIL;
+	if (!has_label)
+		writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_LABEL;
+	if (has_trail || has_label)
+		frag_writer_put(writer, &held, sizeof(held)); /* fragi_blob_set_held */
+	if (has_trail)
+		fragi_trail_encode(message->trail, writer);
+	if (has_label)
+		fragi_label_encode(message->label, writer);
 }
 
 void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,
@@ -165,12 +169,12 @@ void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,
 	const uint8_t stamps = blob->bytes[1];
 	size_t at = HEAD_BYTES;
 
-	if ((stamps & FRAGI_STAMP_TRAIL) == 0)
+	if ((stamps & (FRAGI_STAMP_TRAIL | FRAGI_STAMP_LABEL)) == 0)
 		return;
 	at += (stamps & FRAGI_STAMP_ACQUIRED) != 0 ? sizeof(uint64_t) + sizeof(uint32_t) : 0;
 	at += (stamps & FRAGI_STAMP_SEQUENCE) != 0 ? sizeof(uint64_t) : 0;
 	at += (stamps & FRAGI_STAMP_TRACKED) != 0 ? sizeof(uint64_t) : 0;
-	fragi_trail_encode_held(copy + at, held);
+	memcpy(copy + at, held, sizeof(*held));
 }
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
@@ -433,6 +437,7 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 
 static int decode_stamps(struct frag_reader *reader, struct frag_message *message, uint8_t stamps)
 {
+	struct fragi_trail_held held;
 	uint64_t acquisition_ns = 0;
 	struct fragi_label *label;
 	struct fragi_trail *trail;
@@ -451,15 +456,21 @@ static int decode_stamps(struct frag_reader *reader, struct frag_message *messag
 	if (r == 0 && (stamps & FRAGI_STAMP_TRACKED) != 0)
 		r = frag_reader_get_u64(reader, &message->tracking_id);
 	message->stamps = stamps & FRAGI_STAMPS_SENT;
+	if (r == 0 && (stamps & (FRAGI_STAMP_TRAIL | FRAGI_STAMP_LABEL)) != 0)
+		r = frag_reader_get(reader, &held, sizeof(held));
 	if (r == 0 && (stamps & FRAGI_STAMP_TRAIL) != 0) {
 		r = fragi_trail_decode(reader, &trail);
-		if (r == 0)
+		if (r == 0) {
+			trail->held = held;
 			fragi_message_set_trail(message, trail);
+		}
 	}
 	if (r == 0 && (stamps & FRAGI_STAMP_LABEL) != 0) {
 		r = fragi_label_decode(reader, &label);
-		if (r == 0)
+		if (r == 0) {
+			label->held_ns = held.ns;
 			fragi_message_set_label(message, label);
+		}
 	}
 	return r == -ENOMEM ? r : r < 0 ? -EBADMSG : 0;
 }

@@ -57,8 +57,8 @@
 FRAGI_API int fragi_message_encode(const struct frag_message *message,
 				   const struct fragi_blob **out_blob);
 /*
- * Writes into a copy of descriptors how long their message was held, if it has a trail that
- * travels.
+ * Writes into a copy of descriptors how long their message was held, if it has a trail or a label
+ * that travels.
  * - copy: has the bytes of the blob
  */
 FRAGI_API void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,

@@ -19,7 +19,7 @@ static struct fragi_label *create(size_t step_count, size_t text_bytes)
 	label->maker = NULL;
 	label->tick = 0;
 	label->names = NULL;
-	label->error_ns = 0;
+	label->error_ns = label->arrived = label->held_ns = 0;
 	return label;
 }
 
@@ -73,11 +73,12 @@ void fragi_label_convert_times(struct fragi_label *label, const struct fragi_tim
 }
 
 /*
- * u32 number of steps, u64 error, then each: u16 left, u16 bytes of the name, i64 received,
- * i64 published, the name.
+ * u32 number of steps and HAS_WAYS, u64 error, then each: u16 left, u16 bytes of the name,
+ * i64 received, i64 published, u64 held, u64 network, the name.
  */
 #define HEAD_BYTES 12u
-#define STEP_BYTES 20u
+#define STEP_BYTES 36u
+#define HAS_WAYS 0x80000000u /* always set: hosts that do not know these two refuse it */
 
 static void put_step(const struct fragi_label *label, const struct fragi_step *step,
 		     const struct fragi_moment *moment, struct frag_writer *writer)
@@ -88,6 +89,8 @@ static void put_step(const struct fragi_label *label, const struct fragi_step *s
 	frag_writer_put(writer, head, sizeof(head));
 	frag_writer_put_u64(writer, (uint64_t)fragi_moment_ns_at(moment, step->received));
 	frag_writer_put_u64(writer, (uint64_t)fragi_moment_ns_at(moment, step->published));
+	frag_writer_put_u64(writer, step->held_ns);
+	frag_writer_put_u64(writer, step->network_ns);
 	frag_writer_put(writer, name, head[1]);
 }
 
@@ -96,7 +99,7 @@ void fragi_label_encode(const struct fragi_label *label, struct frag_writer *wri
 	const struct fragi_moment moment = fragi_moment_now();
 	const uint32_t count = label->step_count <= FRAGI_LABEL_STEPS_MAX ? label->step_count : 0;
 
-	frag_writer_put_u32(writer, count);
+	frag_writer_put_u32(writer, count | HAS_WAYS);
 	frag_writer_put_u64(writer, label->error_ns);
 	for (uint32_t i = 0; i < count; i++)
 		put_step(label, &label->steps[i], &moment, writer);
@@ -114,6 +117,7 @@ static bool is_name(const uint8_t *bytes, size_t size)
 struct wire_step {
 	uint16_t left, name_bytes;
 	int64_t received_ns, published_ns;
+	uint64_t held_ns, network_ns;
 	const uint8_t *name;
 };
 
@@ -127,6 +131,8 @@ static bool get_step(struct frag_reader *reader, struct wire_step *out)
 	memcpy(&out->name_bytes, bytes + 2, sizeof(out->name_bytes));
 	memcpy(&out->received_ns, bytes + 4, sizeof(out->received_ns));
 	memcpy(&out->published_ns, bytes + 12, sizeof(out->published_ns));
+	memcpy(&out->held_ns, bytes + 20, sizeof(out->held_ns));
+	memcpy(&out->network_ns, bytes + 28, sizeof(out->network_ns));
 	out->name = fragi_reader_skip(reader, out->name_bytes);
 	return out->name != NULL && is_name(out->name, out->name_bytes);
 }
@@ -162,6 +168,9 @@ int fragi_label_decode(struct frag_reader *reader, struct fragi_label **out_labe
 		return -EBADMSG;
 	memcpy(&count, head, sizeof(count));
 	memcpy(&error_ns, head + sizeof(count), sizeof(error_ns));
+	if ((count & HAS_WAYS) == 0)
+		return -EBADMSG;
+	count &= ~HAS_WAYS;
 	if (count > FRAGI_LABEL_STEPS_MAX || error_ns > INT64_MAX / 2)
 		return -EBADMSG;
 	text_bytes = check_steps(*reader, count);
@@ -171,6 +180,7 @@ int fragi_label_decode(struct frag_reader *reader, struct fragi_label **out_labe
 	if (label == NULL)
 		return -ENOMEM;
 	label->error_ns = error_ns;
+	label->arrived = moment.stamp;
 	label->own.name_of = name_of;
 	label->names = &label->own;
 	text = (char *)&label->steps[count];
@@ -180,6 +190,8 @@ int fragi_label_decode(struct frag_reader *reader, struct fragi_label **out_labe
 			.left = step.left,
 			.received = fragi_moment_stamp_at(&moment, step.received_ns),
 			.published = fragi_moment_stamp_at(&moment, step.published_ns),
+			.held_ns = step.held_ns,
+			.network_ns = step.network_ns,
 		};
 		memcpy(text, step.name, step.name_bytes);
 		text[step.name_bytes] = '\0';

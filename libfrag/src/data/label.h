@@ -19,6 +19,11 @@ struct fragi_step {
 	uint32_t op;   /* number by which fragi_label_name finds its name */
 	uint32_t left; /* steps of its path from this one to the end, itself included */
 	uint64_t received, published; /* stamps; received: when the tick began */
+	/*
+	 * Of the time between the step before and this one, where another process was the sender:
+	 * how long it held the message, and from sending to arrival.
+	 */
+	uint64_t held_ns, network_ns;
 };
 
 /* Who has numbered the operators. */
@@ -36,6 +41,8 @@ struct fragi_label {
 	const struct fragi_label_names *names; /* NULL: it stays in this process */
 	struct fragi_label_names own;          /* of one from another process */
 	uint64_t error_ns; /* times of other clocks are at most so far from the truth */
+	/* of one from another process: stamp, when it was here; how long its sender held it */
+	uint64_t arrived, held_ns;
 	struct fragi_step steps[];
 };
 

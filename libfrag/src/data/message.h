@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include <base/diag.h>
+#include <base/stamp.h>
 #include <data/label.h>
 #include <data/pool.h>
 #include <data/tensor.h>
@@ -58,7 +59,8 @@ struct fragi_named_tensor {
 
 /*
  * The message has metadata; a tensor of it may not be written yet (tensor.h). A receive has nothing
- * to do for a trail, but whoever sends the message to another host says in it how long it was held.
+ * to do for a trail, but whoever sends the message to another host says in it, and in a label, how
+ * long it was held.
  */
 #define FRAGI_AT_RECEIVE_METADATA 1u
 #define FRAGI_AT_RECEIVE_WORK 2u
@@ -190,6 +192,17 @@ static inline void fragi_message_convert_times(struct frag_message *message,
 {
 	if (__builtin_expect(peer->state != FRAGI_TIMELINE_SAME, 0))
 		fragi_message_convert_from(message, peer);
+}
+
+/* It is whole, here. Before others can see it. */
+static inline void fragi_message_has_arrived(struct frag_message *message)
+{
+	if (__builtin_expect((message->at_receive & FRAGI_AT_SEND_TRAIL) == 0, 1))
+		return;
+	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
+		message->trail->arrived = fragi_stamp();
+	if ((message->stamps & FRAGI_STAMP_LABEL) != 0)
+		message->label->arrived = fragi_stamp();
 }
 
 /* Replaces the label, which says what paths the message has taken. Takes `label`; NULL: none. */

@@ -154,6 +154,16 @@ void fragi_message_convert_from(struct frag_message *message, const struct fragi
 		fragi_label_convert_times(message->label, peer);
 }
 
+/* Whether there is something for the one who sends it to write into it. */
+static void note_at_send(struct frag_message *message)
+{
+	if (has(message, FRAGI_STAMP_TRAIL) ||
+	    (has(message, FRAGI_STAMP_LABEL) && message->label->names != NULL))
+		message->at_receive |= FRAGI_AT_SEND_TRAIL;
+	else
+		message->at_receive &= (uint8_t)~FRAGI_AT_SEND_TRAIL;
+}
+
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label)
 {
 	if (has(message, FRAGI_STAMP_LABEL))
@@ -163,6 +173,7 @@ void fragi_message_set_label(struct frag_message *message, struct fragi_label *l
 		mark(message, FRAGI_STAMP_LABEL);
 	else
 		unmark(message, FRAGI_STAMP_LABEL);
+	note_at_send(message);
 }
 
 void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *trail)
@@ -170,13 +181,11 @@ void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *t
 	if (has(message, FRAGI_STAMP_TRAIL))
 		fragi_trail_unref(message->trail);
 	message->trail = trail;
-	if (trail != NULL) {
+	if (trail != NULL)
 		mark(message, FRAGI_STAMP_TRAIL);
-		message->at_receive |= FRAGI_AT_SEND_TRAIL;
-	} else {
+	else
 		unmark(message, FRAGI_STAMP_TRAIL);
-		message->at_receive &= (uint8_t)~FRAGI_AT_SEND_TRAIL;
-	}
+	note_at_send(message);
 }
 
 int frag_message_copy_stamps(struct frag_message *message, const struct frag_message *from)

@@ -7,7 +7,7 @@
 #include <data/trail.h>
 
 /* Bytes between the descriptors: of the head, of an entry without its parts, of a part. */
-#define HEAD_BYTES ((size_t)26)
+#define HEAD_BYTES ((size_t)2)
 #define ENTRY_BYTES ((size_t)50)
 #define PART_BYTES ((size_t)12)
 /* Always set in a trail that travels: hosts that know no parts and places refuse it. */
@@ -125,25 +125,15 @@ static void encode_entry(const struct fragi_trail_entry *entry, const struct fra
 	encode_places(&entry->places, writer);
 }
 
-void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held)
-{
-	const uint64_t times[] = {held->ns, held->restart_ns, held->gpu_ns};
-
-	memcpy(bytes, times, sizeof(times));
-}
-
 /*
- * How long it was held: u64 in all, without a receiver, for a GPU. u16 number of entries, then
- * each: four u16, i64 begin, i64 published, u64 slowest_ns, u64 error_ns, u64 rest_ns, u16 number
- * of parts, then each: u16 at, u16 cause, u64 ns; then the places.
+ * u16 number of entries, then each: four u16, i64 begin, i64 published, u64 slowest_ns,
+ * u64 error_ns, u64 rest_ns, u16 number of parts, then each: u16 at, u16 cause, u64 ns; then the
+ * places.
  */
 void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer)
 {
 	const struct fragi_moment moment = fragi_moment_now();
 	uint16_t count = (uint16_t)travelling(trail);
-	uint8_t held[sizeof(struct fragi_trail_held)] = {0};
-
-	frag_writer_put(writer, held, sizeof(held));
 
 	frag_writer_put(writer, &count, sizeof(count));
 	for (uint32_t i = 0; i < trail->count && count > 0; i++) {
@@ -233,7 +223,7 @@ int fragi_trail_decode(struct frag_reader *reader, struct fragi_trail **out_trai
 	uint16_t count = 0;
 
 	if (bytes != NULL)
-		memcpy(&count, bytes + sizeof(struct fragi_trail_held), sizeof(count));
+		memcpy(&count, bytes, sizeof(count));
 	/* Before there is memory for them: they are there. */
 	if (count == 0 || count > FRAGI_TRAIL_MAX ||
 	    fragi_reader_skip(&entries, count * ENTRY_BYTES) == NULL)
@@ -245,7 +235,7 @@ int fragi_trail_decode(struct frag_reader *reader, struct fragi_trail **out_trai
 	trail->maker = NULL;
 	trail->tick = 0;
 	trail->arrived = moment.stamp;
-	memcpy(&trail->held, bytes, sizeof(trail->held));
+	trail->held = (struct fragi_trail_held){0};
 	for (uint32_t i = 0; i < count; i++)
 		if (!decode_entry(reader, &moment, &trail->entries[i])) {
 			fragi_trail_unref(trail);

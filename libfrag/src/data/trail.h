@@ -40,7 +40,7 @@ struct fragi_trail_entry {
 	struct fragi_trail_places places; /* of operators in other processes */
 };
 
-/* How long a message waited at the host that sent it, by that host's clock. */
+/* How long a message waited at the host that sent it, by that host's clock. In descriptors so. */
 struct fragi_trail_held {
 	uint64_t ns, restart_ns, gpu_ns; /* in all; of these without a receiver, for a GPU */
 };
@@ -92,8 +92,6 @@ FRAGI_API const char *fragi_trail_where(const struct fragi_trail_places *places,
  */
 /* Whether anything of it leaves the process. */
 bool fragi_trail_travels(const struct fragi_trail *trail);
-/* Into what fragi_trail_encode has written: how long it was held until it was sent. */
-void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held);
 /* Failures stay in the writer. */
 void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer);
 /* Returns 0, -EBADMSG or -ENOMEM. */

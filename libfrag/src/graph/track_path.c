@@ -13,7 +13,7 @@ void fragi_track_path_destroy(struct fragi_track_path *path)
 	fragi_free(path->name);
 	fragi_free(path->ops);
 	fragi_free(path->last_ms);
-	fragi_free(path->waited_ns);
+	fragi_free(path->waits);
 	fragi_free(path);
 }
 
@@ -41,8 +41,8 @@ struct fragi_track_path *fragi_track_path_create(const struct fragi_label_names 
 	path->length = steps->left;
 	path->name = at = fragi_malloc(size);
 	path->ops = fragi_calloc(path->length, sizeof(uint32_t));
-	path->waited_ns = fragi_calloc(2 * (size_t)path->length, sizeof(uint64_t));
-	if (path->name == NULL || path->ops == NULL || path->waited_ns == NULL) {
+	path->waits = fragi_calloc(path->length, sizeof(*path->waits));
+	if (path->name == NULL || path->ops == NULL || path->waits == NULL) {
 		fragi_track_path_destroy(path);
 		return NULL;
 	}
@@ -52,7 +52,6 @@ struct fragi_track_path *fragi_track_path_create(const struct fragi_label_names 
 		*at++ = ',';
 	}
 	at[-1] = '\0';
-	path->held_ns = path->waited_ns + path->length;
 	return path;
 }
 
@@ -60,10 +59,14 @@ void fragi_track_path_add_waits(struct fragi_track_path *path, const struct frag
 {
 	path->messages++;
 	for (uint32_t i = 0; i < path->length; i++) {
+		struct fragi_track_wait *wait = &path->waits[i];
+
 		if (i > 0)
-			path->waited_ns[i] +=
+			wait->waited_ns +=
 				fragi_stamp_diff_ns(steps[i - 1].published, steps[i].received);
-		path->held_ns[i] += fragi_stamp_diff_ns(steps[i].received, steps[i].published);
+		wait->sent_ns += steps[i].held_ns;
+		wait->network_ns += steps[i].network_ns;
+		wait->held_ns += fragi_stamp_diff_ns(steps[i].received, steps[i].published);
 	}
 }
 
@@ -178,19 +181,24 @@ static double mean_ms(const struct fragi_track_path *path, uint64_t sum_ns)
 	return (double)sum_ns / NS_PER_MS / (double)path->messages;
 }
 
-/* "tx 0.010, rx 0.002 (0.100)" */
+/* "tx 0.010, mx 0.001 (0.004), rx 0.002 (0.100: sent after 0.020, network 0.070)" */
 static void describe_waits(const struct fragi_track_path *path, FILE *out)
 {
 	const char *at = path->name;
 
 	fputs("Mean time (ms) in each operator, and of the wait in front of it:", out);
 	for (uint32_t i = 0; i < path->length; i++) {
+		const struct fragi_track_wait *wait = &path->waits[i];
 		int length = (int)strcspn(at, ",");
 
 		fprintf(out, "%s %.*s %.3f", i > 0 ? "," : "", length, at,
-			mean_ms(path, path->held_ns[i]));
+			mean_ms(path, wait->held_ns));
 		if (i > 0)
-			fprintf(out, " (%.3f)", mean_ms(path, path->waited_ns[i]));
+			fprintf(out, " (%.3f", mean_ms(path, wait->waited_ns));
+		if (wait->sent_ns + wait->network_ns > 0)
+			fprintf(out, ": sent after %.3f, network %.3f",
+				mean_ms(path, wait->sent_ns), mean_ms(path, wait->network_ns));
+		fputs(i > 0 ? ")" : "", out);
 		at += length + 1;
 	}
 	fputc('\n', out);

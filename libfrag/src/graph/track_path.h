@@ -19,7 +19,11 @@ struct fragi_track_path {
 	struct fragi_hist latency; /* of those that were counted */
 	double error_ms;           /* clocks of several nodes; 0: one clock took all times */
 	/* of all messages: [operator] how long they waited in front of it, and it had them */
-	uint64_t *waited_ns, *held_ns, messages;
+	struct fragi_track_wait {
+		/* sent: it was held by its sender, in another process; network: then, until here */
+		uint64_t waited_ns, sent_ns, network_ns, held_ns;
+	} * waits;
+	uint64_t messages;
 	uint64_t max_id, min_id;
 	/* the latencies that may still be discarded: a ring of `capacity` */
 	double *last_ms;

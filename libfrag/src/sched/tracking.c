@@ -57,6 +57,11 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return (int64_t)(a - b) > 0 ? a : b;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static void lose(struct fragi_tracked *tracked, const char *why)
 {
 	tracked->lost = true;
@@ -78,7 +83,10 @@ static void begin_path(struct fragi_tracked *tracked)
 		lose(tracked, "out of memory");
 		return;
 	}
-	*step = (struct fragi_step){tracked->id, 1, tracked->begin, tracked->begin};
+	*step = (struct fragi_step){.op = tracked->id,
+				    .left = 1,
+				    .received = tracked->begin,
+				    .published = tracked->begin};
 	tracked->path_count++;
 }
 
@@ -90,16 +98,34 @@ static bool contains(const struct fragi_step *path, uint32_t op)
 	return false;
 }
 
+/* The step of this operator behind that before it, whose message has a label. */
+static struct fragi_step next_step(const struct fragi_tracked *tracked,
+				   const struct fragi_label *label, const struct fragi_step *before)
+{
+	struct fragi_step step = {
+		.op = tracked->id, .left = 1, .received = later(tracked->begin, before->published)};
+	uint64_t arrived_ns;
+
+	step.published = step.received;
+	if (label->arrived == 0)
+		return step;
+	arrived_ns = least(fragi_stamp_diff_ns(before->published, label->arrived),
+			   fragi_stamp_diff_ns(before->published, step.received));
+	step.held_ns = least(label->held_ns, arrived_ns);
+	step.network_ns = arrived_ns - step.held_ns;
+	return step;
+}
+
 /*
- * Takes over a path that a message has brought. One that was here before is a cycle: it ends now,
- * at the receive.
+ * Takes over a path that a message has brought with its label. One that was here before is a cycle:
+ * it ends now, at the receive.
  */
-static void take_path(struct fragi_tracked *tracked, const struct fragi_step *path)
+static void take_path(struct fragi_tracked *tracked, const struct fragi_label *label,
+		      const struct fragi_step *path)
 {
 	bool is_cycle = contains(path, tracked->id);
 	uint32_t length = path->left + (tracked->keeps_steps || is_cycle ? 1 : 0);
 	struct fragi_step *steps = NULL;
-	uint64_t received;
 
 	if (length > FRAG_TRACK_STEPS_MAX || tracked->path_count == FRAG_TRACK_MESSAGE_PATHS_MAX) {
 		lose(tracked, length > FRAG_TRACK_STEPS_MAX ? "more than 256 operators in a path"
@@ -115,8 +141,7 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 	if (length > path->left) {
 		for (uint32_t i = 0; i < path->left; i++)
 			steps[i].left++;
-		received = later(tracked->begin, path[path->left - 1].published);
-		steps[path->left] = (struct fragi_step){tracked->id, 1, received, received};
+		steps[path->left] = next_step(tracked, label, &path[path->left - 1]);
 	}
 	if (!is_cycle) {
 		tracked->path_count++;
@@ -150,7 +175,7 @@ static void take_path_from_elsewhere(struct fragi_tracked *tracked, const struct
 		steps[i] = path[i];
 		steps[i].op = (uint32_t)number;
 	}
-	take_path(tracked, steps);
+	take_path(tracked, label, steps);
 }
 
 static bool is_of_tracker(const struct fragi_tracked *tracked, const struct fragi_label *label)
@@ -172,7 +197,7 @@ static void take_label(struct fragi_tracked *tracked, const struct fragi_label *
 		if (label->maker == NULL)
 			take_path_from_elsewhere(tracked, label, path);
 		else
-			take_path(tracked, path);
+			take_path(tracked, label, path);
 }
 
 /* Reads the labels of the messages that were received since the last call. */

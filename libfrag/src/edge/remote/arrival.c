@@ -548,8 +548,7 @@ static void bodies_received(struct fragi_remote_part *part, const char *cause, u
 	else if (bytes != part->body_bytes)
 		fragi_remote_rx_broke_rule(rx, "bodies of another length");
 	else if (rx->edge.seal == NULL || rx->broken || open_bodies(part, NULL)) {
-		if ((part->message->stamps & FRAGI_STAMP_TRAIL) != 0)
-			part->message->trail->arrived = fragi_stamp();
+		fragi_message_has_arrived(part->message);
 		part_completed(part);
 	}
 	receive_waiting(rx);
