@@ -298,7 +298,8 @@ class ClusterTest(unittest.TestCase):
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError("not within %d s: %s" % (timeout, what() if callable(what) else what))
+                told = what() if callable(what) else what
+                raise AssertionError("not within %d s: %s" % (timeout, told))
             time.sleep(0.01)
 
     def wait_flowing(self, driver, count):

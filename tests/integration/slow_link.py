@@ -45,7 +45,8 @@ class SlowLink:
 
     async def listen(self):
         for port in range(self.base, self.base + PORTS):
-            await asyncio.start_server(lambda r, w, port=port: self.serve(port, r, w), self.address, port)
+            await asyncio.start_server(lambda r, w, to=port: self.serve(to, r, w), self.address,
+                                       port)
 
     async def serve(self, port, reader, writer):
         try:

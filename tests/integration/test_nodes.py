@@ -105,7 +105,9 @@ extensions: [libslow.so]
 fragments:
   fragment1:
     operators:
-      tx: {type: ping_tx, conditions: [{type: count, count: 40}, {type: periodic, recess_period: 50hz}]}
+      tx:
+        type: ping_tx
+        conditions: [{type: count, count: 40}, {type: periodic, recess_period: 50hz}]
       a: {type: slow, parameters: {stamps: true}}
     flows: [tx -> a]
   fragment2:

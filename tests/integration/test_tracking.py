@@ -105,7 +105,8 @@ class Track(cluster.ClusterTest):
         self.assertRegex(run.stderr, r"of the wait in front of it: fragment1.a [0-9.]+, "
                                      r"fragment2.b [0-9.]+ \([0-9.]+: sent after [0-9.]+, network [0-9.]+\), "
                                      r"fragment1.a [0-9.]+ \([0-9.]+: sent after [0-9.]+, network [0-9.]+\)\n")
-        names = [[step[0] for step in entry] for entry in self.entries(self.path("c.log.fragment1"))]
+        entries = self.entries(self.path("c.log.fragment1"))
+        names = [[step[0] for step in entry] for entry in entries]
         self.assertEqual(names[0], ["fragment1.tx", "fragment1.a", "fragment2.b", "fragment1.a"])
         self.assertEqual(names[1:], 18 * [["fragment1.a", "fragment2.b", "fragment1.a"]])
 

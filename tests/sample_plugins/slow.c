@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators that take a stated time a tick, by sleeping and by computing: `slow` passes messages
- * on, `slow_rx` takes them. `crash_at` ends the process in that tick.
- * `stamps` gives what is passed on the present time as its acquisition. `yields_to` binds the thread to that CPU and gives way there to whatever else can run.
+ * on, `slow_rx` takes them. `crash_at` ends the process in that tick. `stamps` gives what is passed
+ * on the present time as its acquisition. `yields_to` binds the thread to that CPU, and lets
+ * whatever else can run there have more of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
