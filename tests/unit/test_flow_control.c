@@ -243,6 +243,11 @@ static uint64_t sent(const struct rig *rig, const char *from, const char *to)
 	return atomic_load(&row_of(rig, from, to)->sent);
 }
 
+static uint64_t delivered(const struct rig *rig, const char *from, const char *to)
+{
+	return atomic_load(&row_of(rig, from, to)->delivered);
+}
+
 /* The graph under the s-th scheduler; with `ends` it must end by itself: rest does not end it. */
 static const char *graph_of(size_t s, const char *rest, bool ends)
 {
@@ -327,6 +332,22 @@ RIG_TEST(flow_control, operators_join)
 			"  join: {type: step, parameters: {slot: 1}, conditions: [{type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK,
 			true));
 	cr_assert_eq(noted(1), 1);
+	for (int last = 0; last < 2; last++) { /* of several conditions the largest counts */
+		rig_end(rig);
+		notes_clear();
+		run_good(
+			rig,
+			graph_of(
+				s,
+				last ? "operators:\n" FORKED
+				       "  join: {type: step, parameters: {slot: 1}, conditions: [{name: x, type: message_available, receiver: __input_exec__, min_size: 2}, {name: y, type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK
+				     : "operators:\n" FORKED
+				       "  join: {type: step, parameters: {slot: 1}, conditions: [{name: x, type: message_available, receiver: __input_exec__, min_size: 3}, {name: y, type: message_available, receiver: __input_exec__, min_size: 2}]}\n" FORK,
+				true));
+		cr_assert_eq(noted(1), 1);
+		for (int i = 0; i < 3; i++)
+			cr_assert_eq(delivered(rig, i == 0 ? "a" : i == 1 ? "b" : "c", "join"), 1);
+	}
 }
 
 #define LOOP(turns)                                                                                \

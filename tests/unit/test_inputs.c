@@ -97,13 +97,27 @@ Test(inputs, a_sum_or_each_input)
 	cr_expect_eq(CHECK(each), FRAG_WAIT);
 	cr_expect_eq(CHECK(ones), FRAG_READY);
 	/* one has ended: the others may still bring the sum, but not the ended one its messages */
-	w[0] = closed_with(0, 0), w[1] = open_with(2, 0);
-	cr_expect_eq(CHECK(sum), FRAG_WAIT);
-	cr_expect_eq(CHECK(each), FRAG_NEVER);
-	w[1] = closed_with(2, 0);
-	cr_expect_eq(CHECK(sum), FRAG_READY, "what is left is enough");
-	w[1] = closed_with(0, 0);
-	cr_expect_eq(CHECK(sum), FRAG_NEVER);
+	const struct {
+		struct fragi_waiting w[2];
+		enum frag_ready sum, each;
+	} ends[] = {
+		{{closed_with(0, 0), open_with(2, 0)}, FRAG_WAIT, FRAG_NEVER},
+		{{open_with(2, 0), closed_with(0, 0)}, FRAG_WAIT, FRAG_NEVER},
+		{{closed_with(0, 0), open_with(4, 0)}, FRAG_READY, FRAG_NEVER},
+		{{open_with(4, 0), closed_with(0, 0)}, FRAG_READY, FRAG_NEVER},
+		{{closed_with(2, 0), open_with(1, 0)}, FRAG_WAIT, FRAG_READY},
+		{{open_with(2, 0), closed_with(1, 0)}, FRAG_WAIT, FRAG_READY},
+		/* what is left is enough */
+		{{closed_with(0, 0), closed_with(2, 0)}, FRAG_READY, FRAG_NEVER},
+		{{closed_with(1, 0), closed_with(0, 0)}, FRAG_READY, FRAG_NEVER},
+		{{closed_with(0, 0), closed_with(0, 0)}, FRAG_NEVER, FRAG_NEVER},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
+		memcpy(w, ends[i].w, sizeof(w));
+		cr_expect_eq(CHECK(sum), ends[i].sum, "%zu", i);
+		cr_expect_eq(CHECK(each), ends[i].each, "%zu", i);
+	}
 #undef CHECK
 }
 

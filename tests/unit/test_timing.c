@@ -2,6 +2,8 @@
 #include "graph_texts.h"
 #include "stamp_ops.h"
 
+#include <frag/harness.h>
+
 /*
  * Timing of inputs: which messages a tick gets, what becomes of the others, and how each is
  * counted. The sources stamp what they send with times that are far from each other, so that no
@@ -248,6 +250,24 @@ Test(timing, what_is_missing_waits_is_skipped_reused_or_a_default)
 	}
 }
 
+/* The message that is stale accounts for one tick, and not for those after it. */
+Test(timing, each_tick_has_its_own_reason_why_a_message_is_absent)
+{
+	run("operators:\n"
+	    "  b: {type: source, parameters: {count: 1}}\n"
+	    "  a: {type: stamper, parameters: {values: [5, 6], ages: [7200, 7200]},\n"
+	    "      conditions: [{type: periodic, recess_period: 1h}]}\n"
+	    "  p: {type: pair, parameters: {ticks: 3}, conditions: [{type: periodic, recess_period: 1ms}],\n"
+	    "      ports: {a: {age: 1h, missing: default}, b: {missing: default}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(999000, 999999, 999999);
+	EXPECT_DROPPED(0, STALE, 1);
+	EXPECT(0, absent_stale, 1);
+	EXPECT(0, absent_late, 2);
+	EXPECT(1, absent_ended, 2);
+	rig_end(&rig);
+}
+
 Test(timing, without_a_clock_a_tick_needs_a_new_message)
 {
 	/* else the operator would run for ever, on messages of the past and on nothing */
@@ -402,6 +422,66 @@ Test(timing, a_set_waits_for_its_timeout_and_no_longer)
 	EXPECT(1, absent_window, 2);
 	cr_expect_geq(note_of(0)->times[0] - rig.start_ns, 5000000);
 	rig_end(&rig);
+}
+
+static const struct frag_port set_ports[] = {{.name = "a", .dir = FRAG_IN, .type = "i64"},
+					     {.name = "b", .dir = FRAG_IN, .type = "i64"},
+					     {.name = "c", .dir = FRAG_IN, .type = "i64"}};
+
+static int set_setup(void *state, struct frag_op *op)
+{
+	static const char *const inputs[] = {"a", "b", "c"};
+
+	for (int i = 0; i < 3; i++)
+		frag_set_input_timing(op, inputs[i], FRAG_TAKE_EVERY, 0, FRAG_MISSING_DEFAULT, "7");
+	return frag_align_inputs(op, inputs, 3, HOUR, 50);
+}
+
+static int set_compute(void *state, struct frag_tick *tick)
+{
+	int64_t value;
+
+	for (uint32_t i = 0; i < 3; i++)
+		frag_tick_receive_i64(tick, i, &value);
+	return 0;
+}
+
+TEST_OP(set, FRAG_PORTS(set_ports), .setup = set_setup);
+
+static void give(struct frag_harness *h, const char *port)
+{
+	const int64_t value = 1;
+	struct frag_message *message = frag_message_create();
+
+	frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL);
+	frag_message_set_acquisition(message, 100, 256);
+	cr_expect_eq(frag_harness_give(h, port, message), 0);
+}
+
+/* Whichever input it comes to. */
+Test(timing, a_set_waits_from_its_first_message_on)
+{
+	static const char *const orders[][2] = {{"a", "b"}, {"b", "a"}, {"c", "a"}, {"b", "c"}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(orders); i++) {
+		struct frag_harness *h = frag_harness_create(&set_type, FRAG_NO_ARGS, NULL);
+
+		cr_assert_not_null(h);
+		for (int set = 0; set < 2; set++) { /* the second counts anew */
+			give(h, orders[i][0]);
+			cr_expect_eq(frag_harness_ready(h), 0);
+			frag_clock_advance_by(frag_harness_clock(h), 30);
+			give(h, orders[i][1]);
+			cr_expect_eq(frag_harness_ready(h), 0);
+			frag_clock_advance_by(frag_harness_clock(h), 19);
+			cr_expect_eq(frag_harness_ready(h), 0, "order %zu, set %d", i, set);
+			frag_clock_advance_by(frag_harness_clock(h), 1);
+			cr_expect_eq(frag_harness_ready(h), 1, "order %zu, set %d", i, set);
+			cr_expect_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+			frag_clock_advance_by(frag_harness_clock(h), 7);
+		}
+		frag_harness_destroy(h);
+	}
 }
 
 Test(timing, an_operator_may_declare_it_itself_and_the_graph_wins)
