@@ -67,6 +67,58 @@ Test(window, bytes_count_and_a_message_larger_than_all_travels_alone)
 	cr_expect(pass(100));
 }
 
+/* Of 100 bytes: what fits beside 60, what makes a sender wait, and what is given back at once. */
+Test(window, each_limit_of_bytes_is_the_last_one_that_is_within)
+{
+	static const struct {
+		uint64_t bytes;
+		bool beside_60, may_post_another, may_wait, is_due;
+	} rows[] = {
+		{39, true, true, false, false},   {40, true, false, false, false},
+		{41, false, false, false, false}, {49, false, false, false, false},
+		{50, false, false, true, true},   {51, false, false, true, true},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		make(8, 100);
+		pass(60);
+		cr_expect_eq(fragi_window_fits(&tx, rows[i].bytes), rows[i].beside_60, "%zu", i);
+		cr_expect_eq(fragi_window_accept(&rx, rows[i].bytes), rows[i].beside_60, "%zu", i);
+		make(8, 100);
+		fragi_window_post(&tx, 60);
+		fragi_window_post(&tx, rows[i].bytes);
+		cr_expect_eq(fragi_window_room(&tx) > 0, rows[i].may_post_another, "%zu", i);
+		make(8, 100);
+		pass(rows[i].bytes);
+		cr_expect_eq(fragi_window_sender_may_wait(&rx), rows[i].may_wait, "%zu", i);
+		fragi_window_consume(&rx, rows[i].bytes);
+		cr_expect_eq(fragi_window_is_due(&rx, 0), rows[i].is_due, "%zu", i);
+	}
+}
+
+/* The same of 8 messages and of 7. */
+Test(window, each_limit_of_messages_is_the_last_one_that_is_within)
+{
+	for (uint64_t window = 7; window <= 8; window++)
+		for (uint64_t count = 0; count <= window; count++) {
+			make(window, 1000);
+			for (uint64_t i = 0; i < count; i++)
+				pass(1);
+			cr_expect_eq(fragi_window_is_open(&tx), count < window, "%d", (int)count);
+			cr_expect_eq(fragi_window_covers(&rx, tx.sent), count < window, "%d",
+				     (int)count);
+			cr_expect_eq(fragi_window_has_place(&rx, count), count < window, "%d",
+				     (int)count);
+			cr_expect_eq(fragi_window_sender_may_wait(&rx), count >= 4, "%d",
+				     (int)count);
+			for (uint64_t i = 0; i < count; i++)
+				fragi_window_consume(&rx, 1);
+			cr_expect_eq(fragi_window_owes(&rx), count > 0, "%d", (int)count);
+			cr_expect_eq(fragi_window_owes_batch(&rx), count >= 4, "%d", (int)count);
+			cr_expect_eq(fragi_window_is_due(&rx, 0), count > 4, "%d", (int)count);
+		}
+}
+
 Test(window, what_is_posted_and_what_is_under_way_share_it)
 {
 	make(2, 100);
