@@ -416,7 +416,7 @@ static void say_relay(struct world *w, uint64_t connection)
 }
 
 /* f1 -> f2 -> f3, over shared memory, on three workers of one machine. */
-static void chain_runs(struct world *w)
+static void chain_runs_as(struct world *w, const char *text)
 {
 	static const char *const names[] = {"a", "b", "c"};
 	static const char *const fragments[] = {"f1", "f2", "f3"};
@@ -424,7 +424,7 @@ static void chain_runs(struct world *w)
 
 	world_init(w);
 	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	app(w, chain);
+	app(w, text);
 	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
 		hello_by_memory(w, i + 1, names[i], fragments[i], HERE);
 	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
@@ -438,6 +438,48 @@ static void chain_runs(struct world *w)
 	for (uint32_t host = 1; host <= 3; host++)
 		say_result(w, host, host, FW_HOST_STARTED);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+static void chain_runs(struct world *w)
+{
+	chain_runs_as(w, chain);
+}
+
+/* Of its hosts that may still run, the one whose lease is the longest. */
+WORLD_TEST(driver_migrate, another_run_of_the_name_waits_for_all_leases, NULL)
+{
+	static const int leases[][2] = {{4, 10}, {10, 4}};
+	static const char *const fragments[] = {"f1", "f2", "f3"};
+	char text[1024];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(leases); i++) {
+		if (i > 0)
+			world_fini(w);
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  f1: {operators: {tx: {type: t}}}\n"
+			"  f2: {operators: {relay: {type: t}}, on_failure: {policy: migrate, lease: %ds}}\n"
+			"  f3: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: %ds}}\n"
+			"flows: [f1.tx.out -> f2.relay.in, f2.relay.out -> f3.rx.in]\n",
+			leases[i][0], leases[i][1]);
+		chain_runs_as(w, text);
+		w->many_end = true;
+		for (uint64_t connection = 3; connection > 0; connection--)
+			lose(w, connection);
+		app(w, text);
+		for (uint64_t k = 0; k < 3; k++)
+			hello(w, 4 + k, (char[]){(char)('d' + k), '\0'}, fragments[k]);
+		for (int64_t k = 0; k < (LEASE + RATES) / (100 * MS); k++) {
+			cr_expect_null(taken(w, 5, FW_HOST_CREATE), "%zu: after %d00 ms", i,
+				       (int)k);
+			pass(w, 100 * MS);
+			for (uint64_t c = 4; c < 7; c++)
+				beat(w, c);
+		}
+		for (uint64_t c = 4; c < 7; c++)
+			cr_expect_not_null(taken(w, c, FW_HOST_CREATE), "%zu: %s", i, w->log);
+	}
 }
 
 /* f2 has to share the memory of both. */
