@@ -272,6 +272,38 @@ Test(worker_report, sums_of_earlier_epochs_have_pools_and_processor_time)
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].compute.bars[1], 12);
 }
 
+/* Also where one in between was not wired, and so counted no flow: that one has a row less. */
+Test(worker_report, sums_of_three_epochs)
+{
+	start_as("key a 1");
+	for (uint64_t epoch = 1; epoch <= 3; epoch++) {
+		struct fw_op_stats ops[2] = {{.ticks = 3 * epoch}, {.ticks = 5 * epoch}};
+		struct fragi_flow_stats flow = {.sent = 7 * epoch};
+		struct fw_host_stats stats = {
+			.ops = ops, .op_count = 2, .flows = &flow, .flow_count = epoch != 2};
+		struct wrk_exited how = {.signal = SIGKILL, .stats = &stats};
+
+		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+			ops[1].counters[k] = (uint64_t)(11 + k) * epoch;
+		spawn(epoch);
+		step((struct wrk_event){
+			.kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how});
+	}
+	spawn(4);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 3);
+	cr_assert_not_null(sent(FW_HOST_PAST));
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].ticks, 3 * (1 + 2 + 3));
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].ticks, 5 * (1 + 2 + 3));
+	for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+		cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].counters[k],
+			     (uint64_t)(11 + k) * (1 + 2 + 3));
+	cr_assert_eq(sent(FW_HOST_PAST)->stats.flow_count, 1);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.flows[0].sent, 7 * (1 + 3));
+}
+
 Test(worker_report, what_a_driver_did_not_know_of_its_sums_the_next_one_hears)
 {
 	struct fw_message adopted = host_frame(FW_HOST_ADOPTED);
@@ -368,6 +400,25 @@ static int reports_of(enum fw_kind kind, uint32_t number)
 		count += action->message->kind == kind &&
 			 (number == 0 || action->message->host == number);
 	return count;
+}
+
+/* The first one runs on: what runs is never forgotten. Of the others the last two make no room. */
+Test(worker_report, what_ended_longest_ago_makes_room)
+{
+	const uint32_t most = WRK_KEPT_MAX + 3;
+
+	start_as("key a 1");
+	for (uint32_t number = 1; number <= most; number++) {
+		spawn_with(number, NULL, 0);
+		if (number > 1 && number <= most - 2)
+			exited(0, SIGSEGV, true);
+	}
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), WRK_KEPT_MAX);
+	for (uint32_t number = 1; number <= most; number++)
+		cr_expect_eq(reports_of(FW_HOST_REPORT, number), number < 2 || number > 4, "%d",
+			     (int)number);
 }
 
 Test(worker_report, texts_of_graphs_make_room_for_what_hosts_say)
