@@ -137,6 +137,21 @@ Test(worker_exit, an_ordered_end_has_no_sentence)
 	cr_expect_null(did(WRK_DO_EXIT), "it serves on");
 }
 
+Test(worker_exit, the_first_reason_to_end_is_the_one_that_is_logged)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP), kill = host_frame(FW_HOST_KILL);
+
+	start_attached(false);
+	spawn(1);
+	from_driver(&stop); /* without a reason */
+	kill.stop.reason = "two crashed";
+	from_driver(&kill);
+	kill.stop.reason = "three crashed";
+	from_driver(&kill);
+	exited(0, SIGKILL, false);
+	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "fragment1 was ended by the driver: two crashed");
+}
+
 Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
