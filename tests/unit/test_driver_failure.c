@@ -306,6 +306,28 @@ WORLD_TEST(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows,
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 }
 
+/* The one that was reported first, by either end, when its own time has come. */
+WORLD_TEST(driver_failure, a_later_report_does_not_put_off_the_judgement, NULL)
+{
+	for (uint32_t first = 1; first <= 2; first++) {
+		char link[64];
+
+		if (first == 2)
+			world_fini(w);
+		world_init(w);
+		to_running(w);
+		snprintf(link, sizeof(link), "the data link between f%u on worker %s",
+			 (unsigned int)first, first == 1 ? "a" : "b");
+		say_event(w, first, first, FW_STATE_PEER_LOST, "no beat for 3.0 s");
+		pass_beating(w, 300 * MS, 1, 2);
+		say_event(w, 3 - first, 3 - first, FW_STATE_PEER_LOST, "no beat for 3.0 s");
+		pass_beating(w, 100 * MS, 1, 2);
+		cr_expect_str_eq(w->errors, "");
+		pass_beating(w, 200 * MS, 1, 2);
+		assert_has(w->errors, link);
+	}
+}
+
 /* A cut is only one of the reasons, and its remedy would be wrong for the others. */
 WORLD_TEST(driver_failure, a_lost_data_link_keeps_the_class_that_its_host_gave_it, world_init)
 {
