@@ -177,6 +177,12 @@ static bool is_far(const struct drv_session *session, const struct drv_host *hos
 	return false;
 }
 
+/* Or else it is the path of a file, which need not have a writer. */
+static bool has_memory(const struct fragi_spec_variable *variable)
+{
+	return variable->path == NULL;
+}
+
 /* Whether the host shares a variable with one in memory that this worker does not share. */
 static bool misses_variable(const struct drv_session *session, const struct drv_host *host)
 {
@@ -184,10 +190,13 @@ static bool misses_variable(const struct drv_session *session, const struct drv_
 
 	for (size_t i = 0; i < app->spec->variable_count; i++) {
 		const struct fragi_spec_variable *variable = &app->spec->variables[i];
-		const struct drv_host *writer = host_of(app, variable->writer.fragment);
+		const struct drv_host *writer;
 		bool reads = false;
 
-		for (size_t k = 0; variable->path == NULL && k < variable->reader_count; k++)
+		if (!has_memory(variable))
+			continue;
+		writer = host_of(app, variable->writer.fragment);
+		for (size_t k = 0; k < variable->reader_count; k++)
 			reads = reads || host_of(app, variable->readers[k].fragment) == host;
 		if (reads && writer != host &&
 		    fragi_identity_apart(session->memory, writer->memory) != FRAGI_APART_NOT)
@@ -204,15 +213,16 @@ const char *drv_candidate_process_obstacle(const struct drv_host *host)
 	if (spec->service_count != 0)
 		return "the application has services, which live in one process";
 	for (size_t i = 0; i < spec->variable_count; i++) {
-		bool is_its = is_of_host(host, spec->variables[i].writer.fragment);
+		const struct fragi_spec_variable *variable = &spec->variables[i];
+		bool is_its = is_of_host(host, variable->writer.fragment);
 
-		for (size_t k = 0; k < spec->variables[i].reader_count; k++)
-			is_its = is_its || is_of_host(host, spec->variables[i].readers[k].fragment);
-		if (is_its)
+		for (size_t k = 0; k < variable->reader_count; k++)
+			is_its = is_its || is_of_host(host, variable->readers[k].fragment);
+		if (is_its && has_memory(variable))
 			return drv_text(
 				app->core,
 				"it uses the variable %s, whose memory its process has made",
-				spec->variables[i].name);
+				variable->name);
 	}
 	if (host->now.session->minor < DRV_MOVES_MINOR)
 		return "that worker is of an older frag, which cannot do so";
