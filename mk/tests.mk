@@ -53,6 +53,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 		-ldl -lm -o $@
 
 $(B)/tests/unit/test_redact: $(B)/obj/fragctl/redact.o
+$(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_tensor.o)
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
 $(B)/tests/unit/test_trace: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 # What fragctl top shows, without a terminal.

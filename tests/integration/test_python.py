@@ -181,12 +181,14 @@ def failure(verb, *args, **options):
 
 print(client.start(graph, name="cam", start_timeout="30s")["state"])
 client.set("cam", "endless.tx.step", 2.5)
+client.set("cam", "endless.tx.step", "1.5")  # a text is passed on as it is
 print(failure(client.set, "cam", "endless.tx.step", 11).kind)
 error = failure(client.stop, "nothing")
 print(error.kind, error.exit_code)
 print(client.stop("cam")["state"])
 print(client.list()["ended"][0]["name"] == "cam" and client.status("cam")["result"] == "stopped")
-print(any("endless.tx.step" in event["text"] for event in client.events()))
+print([event["text"].rpartition("=")[2].strip() for event in client.events()
+       if "endless.tx.step" in event["text"]][:2])
 error = failure(frag.Client("127.0.0.1:1", fragctl=fragctl).list)
 print(error.kind, error.exit_code)
 """
@@ -359,7 +361,7 @@ operators: {op: {type: "python:counter.Counter", conditions: [{type: count, coun
                        env=ENV)
         self.assertEqual(p.wait(60), 0, p.stderr)
         self.assertEqual(p.stdout.split("\n"), ["running", "usage", "application_unknown 3", "stopped",
-                                                "True", "True", "driver_lost 3"])
+                                                "True", "['2.5', '1.5']", "driver_lost 3"])
 
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")

@@ -62,6 +62,20 @@ class Health(ServiceTest):
         self.assertRegex(self.fails(1, "", "health", "fails"), "^fails failed: .*one.tx")
         self.assertEqual(self.ok("health"), "ok: 0 applications, 1 worker")
 
+    def test_a_host_that_is_done_is_well_while_others_run(self):
+        self.serve(workers=("a",))
+        self.ok("start", self.write("part.yaml", """
+frag: 1
+application: part
+fragments:
+  early: {host: x, operators: {tx: {type: ping_tx, conditions: [{type: count, count: 2}]}, rx: {type: ping_rx}}, flows: [tx -> rx]}
+  long: {host: y, operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50ms}]}, rx: {type: ping_rx}}, flows: [tx -> rx]}
+"""))
+        self.wait_until("one of two is done", lambda: [
+            h["state"] for h in self.application("part")["hosts"]] == ["done", "running"])
+        self.assertEqual(self.ok("health", "part"), "ok: part: runs")
+        self.assertEqual(self.ok("health"), "ok: 1 application, 1 worker")
+
     def test_a_worker_that_is_lost_is_not_well_and_one_that_left_is(self):
         _, a, b = self.serve(workers=("a", "b"))
         self.ok("health")

@@ -52,12 +52,13 @@ static void ask(struct world *w, const struct fw_swap *wanted)
 	ask_of(w, CLIENT, wanted);
 }
 
-/* The new process of f2 is asked for on the same worker. */
-static void swap_begins(struct world *w, const char *text)
+/* The new process of f2 is asked for on the same worker. start_timeout_s 0: none was given. */
+static void swap_begins_with(struct world *w, const char *text, int start_timeout_s)
 {
 	const struct fw_message *create;
 
 	runs(w, text);
+	w->core->apps[0]->given.timeout_ns = start_timeout_s * SECOND;
 	ask(w, &(struct fw_swap){.name = "app",
 				 .fragment = "f2",
 				 .library = "libnew.so",
@@ -69,6 +70,11 @@ static void swap_begins(struct world *w, const char *text)
 	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
 	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it does not run yet");
+}
+
+static void swap_begins(struct world *w, const char *text)
+{
+	swap_begins_with(w, text, 0);
 }
 
 static void new_is_prepared(struct world *w)
@@ -84,13 +90,18 @@ static void old_ends(struct world *w)
 	say_end(w, 2, 2, 0, 5, 0, 0);
 }
 
-static void hangs_in_start(struct world *w)
+static void hangs_in_start_with(struct world *w, int start_timeout_s)
 {
-	swap_begins(w, graph);
+	swap_begins_with(w, graph, start_timeout_s);
 	new_is_prepared(w);
 	old_ends(w);
 	speaking_epoch[2] = 2;
 	say_result(w, 2, 2, FW_HOST_WIRED);
+}
+
+static void hangs_in_start(struct world *w)
+{
+	hangs_in_start_with(w, 0);
 }
 
 static void new_starts(struct world *w)
@@ -194,6 +205,28 @@ WORLD_TEST(driver_swap, one_that_hangs_while_it_is_prepared_changes_nothing, NUL
 	cr_expect_eq(drv_core_placed(w->core), 2);
 	ask(w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
 	cr_expect_not_null(taken(w, 2, FW_HOST_CREATE), "the next swap is taken");
+}
+
+/* Longer than the usual time, or shorter. */
+WORLD_TEST(driver_swap, a_start_timeout_is_the_limit_of_a_swap_too, NULL)
+{
+	static const int limits_s[] = {7, 150};
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(limits_s); i++) {
+		bool prepares = i % 2 == 0;
+
+		if (i > 0)
+			world_fini(w);
+		if (prepares)
+			swap_begins_with(w, graph, limits_s[i / 2]);
+		else
+			hangs_in_start_with(w, limits_s[i / 2]);
+		pass_waiting(w, limits_s[i / 2] - 1);
+		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%zu", i);
+		pass_waiting(w, 2);
+		cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%zu: %s", i, w->log);
+		assert_has(taken(w, CLIENT, FW_ANSWER)->answer.failure.sentence, "in time");
+	}
 }
 
 WORLD_TEST(driver_swap, one_that_hangs_in_start_brings_the_old_library_back, NULL)

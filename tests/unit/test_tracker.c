@@ -119,6 +119,25 @@ Test(tracker, settings_can_change_while_messages_arrive)
 }
 
 /* What takes less than the threshold is not one of those that are skipped either. */
+/* The room for the last messages grows when their first one is not the first in it. */
+Test(tracker, the_order_stays_when_more_messages_are_kept)
+{
+	struct frag_tracker *tracker = tracker_of(0, 10);
+
+	for (uint64_t i = 1; i <= 60; i++) {
+		if (i == 21)
+			frag_tracker_set_discard_last_messages(tracker, 40);
+		arrive(tracker, "a", i == 18 ? 1000 : 100 + i);
+	}
+	frag_tracker_set_discard_last_messages(tracker, 0);
+	arrive(tracker, "a", 1);
+	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_NUM_DST_MESSAGES), 61);
+	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MAX_MESSAGE_ID), 18);
+	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MAX_E2E_LATENCY), 1000);
+	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MIN_MESSAGE_ID), 61);
+	frag_tracker_unref(tracker);
+}
+
 Test(tracker, the_threshold_comes_before_skipping)
 {
 	struct frag_tracker *tracker = tracker_of(1, 0);
