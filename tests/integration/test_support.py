@@ -68,8 +68,14 @@ class Health(ServiceTest):
 frag: 1
 application: part
 fragments:
-  early: {host: x, operators: {tx: {type: ping_tx, conditions: [{type: count, count: 2}]}, rx: {type: ping_rx}}, flows: [tx -> rx]}
-  long: {host: y, operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50ms}]}, rx: {type: ping_rx}}, flows: [tx -> rx]}
+  early:
+    host: x
+    operators: {tx: {type: ping_tx, conditions: [{type: count, count: 2}]}, rx: {type: ping_rx}}
+    flows: [tx -> rx]
+  long:
+    host: y
+    operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50ms}]}, rx: {type: ping_rx}}
+    flows: [tx -> rx]
 """))
         self.wait_until("one of two is done", lambda: [
             h["state"] for h in self.application("part")["hosts"]] == ["done", "running"])
