@@ -74,7 +74,9 @@ fragments:
     flows: [tx -> rx]
   long:
     host: y
-    operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50ms}]}, rx: {type: ping_rx}}
+    operators:
+      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50ms}]}
+      rx: {type: ping_rx}
     flows: [tx -> rx]
 """))
         self.wait_until("one of two is done", lambda: [
