@@ -20,7 +20,7 @@ def read(*path):
 
 def shown(*path):
     """A file of the examples without the comment at its top."""
-    return re.sub(r"\A(?:(?:#|//|/\*).*\n)+\n*", "", read("examples", *path))
+    return re.sub(r"\A(?:(?:# |/\*).*\n)+\n*", "", read("examples", *path))
 
 
 def value(schema):
@@ -127,6 +127,14 @@ def c_header(path, folder, page):
     return page(os.path.join(folder, "c-api", name.replace(".h", ".md")), "frag/" + name, text, path)
 
 
+def first_sentence(header):
+    """Of the header's comment, or of its first declaration."""
+    blocks = re.sub(r"(?ms)^```.*?^```$", "", header.text).split("\n\n")[2:]
+    words = next(b for b in blocks if b.strip() and not b.lstrip("\n").startswith("#")).split()
+    sentence = re.match(r".*?\.(?=\s|$)|.*", " ".join(words)).group(0)
+    return sentence.rstrip(":") if len(sentence) < 140 else re.split(r"[:;] ", sentence)[0].rstrip(".") + "."
+
+
 def c_api(folder, page):
     headers = glob.glob(os.path.join(TOP, "libfrag", "include", "frag", "*.h"))
     headers = sorted(os.path.relpath(path, TOP) for path in headers)
@@ -136,7 +144,7 @@ def c_api(folder, page):
             "in which thread it may be called, and whether it blocks. `#include <frag/frag.h>` includes what an operator "
             "needs; harness.h and run.h are for tests and programs. `make docs` makes the same with doxygen. [Your "
             "first operator](docs/OPERATORS.md) uses it, and so does examples/hello:\n\n```c\n%s```\n\n" % shown("hello", "hello.c"))
-    text += "".join("- [%s](libfrag/include/frag/%s)\n" % (p.title, p.title[5:]) for p in pages)
+    text += "".join("- [%s](libfrag/include/frag/%s): %s\n" % (p.title, p.title[5:], first_sentence(p)) for p in pages)
     return [page(os.path.join(folder, "c-api", "index.md"), "C API", text, "c-api.md"), *pages]
 
 
