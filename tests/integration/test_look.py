@@ -274,7 +274,9 @@ class Echo(cluster.ClusterTest):
         self.assertAlmostEqual(second["seen"] - first["seen"], 20, delta=18)
         self.assertAlmostEqual((second["unix_ns"] - first["unix_ns"]) / 1e9, 0.1, delta=0.09)
         self.assertAlmostEqual(first["unix_ns"] / 1e9, time.time(), delta=20)
-        for args, code, words in ((("tx", "-n", "1"), 2, 'cam has no flow "tx"'), (("count.tx", "-n", "0"), 2, "not a number of messages"),
+        for args, code, words in ((("tx", "-n", "1"), 2, 'cam has no flow "tx"; write source.tx.out, or'),
+                                  (("ount", "-n", "1"), 2, 'write count.tx.out, or what `fragctl top cam` shows'),
+                                  (("count.tx", "-n", "0"), 2, "not a number of messages"),
                                   (("count.tx", "--every", "10ms"), 2, "at least 100ms"), ((), 2, "name an application and a flow")):
             p = self.echo(*args)
             self.assertEqual(p.wait(), code, p.stderr)

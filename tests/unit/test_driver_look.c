@@ -808,7 +808,10 @@ WORLD_TEST(driver_look, taps_are_bounded, NULL)
 	client_hello(w, CLIENT, "");
 	client_hello(w, CLIENT + 1, "");
 	client_hello(w, CLIENT + 2, "");
-	expect_refused(tap(w, CLIENT, 1, "f3", 0), FRAGI_FAILURE_USAGE, "app has no flow \"f3\"");
+	expect_refused(tap(w, CLIENT, 1, "f3", 0), FRAGI_FAILURE_USAGE,
+		       "app has no flow \"f3\"; write f1.tx.out, or what `fragctl top app` shows");
+	expect_refused(tap(w, CLIENT, 1, "tx", 0), FRAGI_FAILURE_USAGE,
+		       "app has no flow \"tx\"; write f1.tx.out, or");
 	expect_refused(tap(w, CLIENT, 1, "f1.t", 0), FRAGI_FAILURE_USAGE, "app has no flow");
 	expect_refused(tap(w, CLIENT, 1, "", 0), FRAGI_FAILURE_USAGE, "app has no flow");
 	for (uint64_t i = 0; i < DRV_TAPS_MAX; i++)

@@ -120,6 +120,23 @@ static int find_output(const struct drv_app *app, const char *what, struct tap *
 	return found;
 }
 
+/* The output that may have been meant: the first whose name contains the text, else the first. */
+static void suggest_output(const struct drv_app *app, const char *what,
+			   char out_name[3 * FRAG_NAME_MAX + 3])
+{
+	const struct fragi_flow_info *flows = app->flows.items;
+	const size_t size = 3 * FRAG_NAME_MAX + 3, count = drv_view_flow_count(app);
+	size_t best = 0;
+
+	app->core->items -= (int64_t)count;
+	for (size_t i = count; i-- > 0;) {
+		fragi_flow_from(app->flows.infos, &flows[i], out_name, size);
+		if (strstr(out_name, what) != NULL)
+			best = i;
+	}
+	fragi_flow_from(app->flows.infos, &flows[best], out_name, size);
+}
+
 /* Counts the taps of all clients on outputs of that host. */
 static uint32_t taps_on(const struct drv_core *core, const struct drv_app *app,
 			const struct drv_host *host)
@@ -175,13 +192,16 @@ static bool choose(struct drv_session *client, const struct drv_app *app,
 		return false;
 	}
 	found = find_output(app, what, tap, out_name, &is_encrypted);
+	if (found == 0)
+		suggest_output(app, what, out_name);
 	if (found != 1) {
 		drv_session_answer_failure(
 			client, message->seq, name, FRAGI_FAILURE_USAGE,
 			found == 0
-				? drv_text(core,
-					   "%s has no flow \"%.80s\"; `fragctl top %s` shows them",
-					   name, what, name)
+				? drv_text(
+					  core,
+					  "%s has no flow \"%.80s\"; write %s, or what `fragctl top %s` shows",
+					  name, what, out_name, name)
 				: drv_text(
 					  core,
 					  "\"%.80s\" names several outputs of %s; name one, such as %s",
