@@ -24,7 +24,7 @@ run() {
 	out=$folder/$1
 	shift
 	# shellcheck disable=SC2086
-	timeout 120 $podman run --rm --network none $flags "$@" >"$out" 2>&1
+	timeout 600 $podman run --rm --network none $flags "$@" >"$out" 2>&1
 }
 
 run version "$image" fragctl version && grep -q '^fragctl [0-9]' "$folder/version" || fail version
