@@ -92,6 +92,8 @@ void ctl_check_shared_memory(const struct ctl_node *node, struct ctl_finding *fi
 		ctl_finding_cost(finding, "memory of GPUs may not be shared between many hosts");
 		ctl_finding_mend(finding, node->is_container ? "podman run --shm-size 1g"
 							     : "mount -o remount,size=1g /dev/shm");
+	} else if (shm_mib < 0) {
+		ctl_finding_ok(finding, "hosts of one machine share memory; there is no /dev/shm");
 	} else {
 		ctl_finding_ok(finding, "hosts of one machine share memory; /dev/shm has %lld MiB",
 			       shm_mib);

@@ -162,8 +162,9 @@ void ctl_check_system_calls(const struct ctl_node *node, struct ctl_finding *fin
 {
 	long long refused = ctl_node_ask(node, "refused_calls", ask_refused_calls);
 	const struct fragi_kernel_call *call;
+	const char *remedy = NULL; /* of the calls that have one of their own */
 	char names[256] = "";
-	bool only_hosts = true;
+	bool only_hosts = true, only_own = true;
 
 	for (size_t i = 0; (call = fragi_kernel_call_at(i)) != NULL; i++) {
 		size_t used = strlen(names);
@@ -173,6 +174,8 @@ void ctl_check_system_calls(const struct ctl_node *node, struct ctl_finding *fin
 		snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
 			 call->name);
 		only_hosts = only_hosts && call->of_hosts;
+		only_own = only_own && call->remedy != NULL;
+		remedy = call->remedy != NULL ? call->remedy : remedy;
 	}
 	if (names[0] == '\0') {
 		ctl_finding_ok(finding, "the system makes all that programs need");
@@ -182,8 +185,10 @@ void ctl_check_system_calls(const struct ctl_node *node, struct ctl_finding *fin
 	ctl_finding_cost(finding, "%s",
 			 only_hosts ? "workers and fragctl run do not start"
 				    : "no program of frag starts");
-	ctl_finding_mend(finding, "%s",
-			 node->is_container ? "allow them in the container's seccomp profile, as "
-					      "podman run --security-opt seccomp=unconfined does"
-					    : "install Linux 5.3 or newer");
+	ctl_finding_mend(finding, "%s%s%s", remedy != NULL ? remedy : "",
+			 remedy != NULL && !only_own ? "; " : "",
+			 only_own             ? ""
+			 : node->is_container ? "allow them in the container's seccomp profile, as "
+						"podman run --security-opt seccomp=unconfined does"
+					      : "install Linux 5.3 or newer");
 }

@@ -102,6 +102,20 @@ class Refused(cluster.ClusterTest):
                                  "system call" % call)
         self.assertIn("refuses epoll_create1,", self.lacking("epoll_create1=EPERM", "driverd", "--address", "127.0.0.1:0"))
 
+    def test_without_dev(self):
+        without = ("unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs frag /dev && exec "$@"', "sh")
+        probe = self.start("/bin/true", prefix=without)
+        if probe.wait() != 0:
+            self.skipTest(NO_NAMESPACES + probe.stderr)
+        for command in (self.RUN, (*self.RUN, "--workers", "2"), ("workerd", "--address", "127.0.0.1:1")):
+            p = self.start(*command, prefix=without)
+            self.assertEqual(p.wait(), 3, p.stderr)
+            self.assertIn("the system refuses to open /dev/null, without which nothing runs: No such file or directory; "
+                          "give the container a /dev", p.stderr)
+        p = self.start("fragctl", "doctor", prefix=without)
+        p.wait()
+        self.assertRegex(p.stdout, "system_calls +wrong +the system refuses to open /dev/null")
+
     @unittest.skipIf({"ASAN_OPTIONS", "TSAN_OPTIONS"} & set(os.environ), "sanitizers start processes of their own")
     def test_a_limit_of_processes_is_named(self):
         for command in (self.RUN, (*self.RUN, "--workers", "2"), (*self.RUN, "--in-process"), ("fragctl", "validate", self.RUN[2])):

@@ -19,15 +19,17 @@ static const struct {
 	unsigned int number;
 	const char *name;
 	bool of_hosts;
+	const char *remedy;
 } calls[] = {
-	{SYS_epoll_create1, "epoll_create1", false},
-	{SYS_eventfd2, "eventfd2", false},
-	{SYS_pipe2, "pipe2", false},
-	{SYS_socketpair, "socketpair", false},
-	{SYS_signalfd4, "signalfd4", true},
-	{SYS_timerfd_create, "timerfd_create", true},
-	{SYS_memfd_create, "memfd_create", true},
-	{SYS_pidfd_open, "pidfd_open", true},
+	{SYS_epoll_create1, "epoll_create1", false, "let its container allow"},
+	{SYS_eventfd2, "eventfd2", false, "let its container allow"},
+	{SYS_pipe2, "pipe2", false, "let its container allow"},
+	{SYS_socketpair, "socketpair", false, "let its container allow"},
+	{SYS_signalfd4, "signalfd4", true, "let its container allow"},
+	{SYS_timerfd_create, "timerfd_create", true, "let its container allow"},
+	{SYS_memfd_create, "memfd_create", true, "let its container allow"},
+	{SYS_pidfd_open, "pidfd_open", true, "let its container allow"},
+	{SYS_openat, "to open /dev/null", true, "give the container a /dev"},
 };
 
 /* From now on the kernel refuses a system call to this process, as a container does. */
@@ -69,10 +71,9 @@ static int check_without(size_t i)
 		return 1;
 	if (fragi_kernel_check(true, &err) != -EPERM)
 		return 2;
-	snprintf(
-		sentence, sizeof(sentence),
-		"the system refuses %s, without which nothing runs: Operation not permitted; let its container allow",
-		calls[i].name);
+	snprintf(sentence, sizeof(sentence),
+		 "the system refuses %s, without which nothing runs: Operation not permitted; %s",
+		 calls[i].name, calls[i].remedy);
 	return strncmp(err.text, sentence, strlen(sentence)) == 0 &&
 			       fragi_err_failure(&err) == FRAGI_FAILURE_SYSTEM_REFUSED
 		       ? 0

@@ -77,11 +77,21 @@ static int make_pidfd(void)
 	return opened((int)syscall(SYS_pidfd_open, getpid(), 0u));
 }
 
+static int open_null(void)
+{
+	return opened(open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
 static const struct fragi_kernel_call calls[] = {
-	{"epoll_create1", false, make_epoll}, {"eventfd2", false, make_eventfd},
-	{"pipe2", false, make_pipe},          {"socketpair", false, make_socketpair},
-	{"signalfd4", true, make_signalfd},   {"timerfd_create", true, make_timerfd},
-	{"memfd_create", true, make_memfd},   {"pidfd_open", true, make_pidfd},
+	{"epoll_create1", false, make_epoll, NULL},
+	{"eventfd2", false, make_eventfd, NULL},
+	{"pipe2", false, make_pipe, NULL},
+	{"socketpair", false, make_socketpair, NULL},
+	{"signalfd4", true, make_signalfd, NULL},
+	{"timerfd_create", true, make_timerfd, NULL},
+	{"memfd_create", true, make_memfd, NULL},
+	{"pidfd_open", true, make_pidfd, NULL},
+	{"to open /dev/null", true, open_null, "give the container a /dev"},
 };
 
 const struct fragi_kernel_call *fragi_kernel_call_at(size_t i)
@@ -100,9 +110,11 @@ int fragi_kernel_check(bool runs_hosts, struct frag_err *err)
 		r = calls[i].make();
 		if (r < 0)
 			fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
-				       "the system refuses %s, without which nothing runs: %s%s",
+				       "the system refuses %s, without which nothing runs: %s%s%s",
 				       calls[i].name, frag_strerror(r),
-				       fragi_kernel_remedy(r, remedy));
+				       calls[i].remedy != NULL ? "; " : "",
+				       calls[i].remedy != NULL ? calls[i].remedy
+							       : fragi_kernel_remedy(r, remedy));
 	}
 	return r;
 }

@@ -13,7 +13,8 @@
 struct fragi_kernel_call {
 	const char *name;
 	bool of_hosts;
-	int (*make)(void); /* makes it once, without effect; returns 0 or negative errno */
+	int (*make)(void);  /* makes it once, without effect; returns 0 or negative errno */
+	const char *remedy; /* where it is refused; NULL: as of all calls, fragi_kernel_remedy */
 };
 
 /* The i-th call; NULL beyond the last. */
