@@ -248,7 +248,7 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 			const char *between = "";
 
 			if (op->deadline_misses + op->path_misses + op->slowest + op->path_clocks +
-				    op->skipped + op->removed + op->held_back ==
+				    op->skipped + op->removed + op->held_back + op->outdated ==
 			    0)
 				continue;
 			fprintf(out, "%s.%s: ", or_empty(summary->fragments[i].name),
@@ -268,6 +268,8 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				   &between, out);
 			put_misses(op->held_back, "live frames held back by slow receivers",
 				   &between, out);
+			put_misses(op->outdated, "live frames that had waited in queues", &between,
+				   out);
 			fputc('\n', out);
 		}
 }
