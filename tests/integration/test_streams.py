@@ -52,8 +52,9 @@ class Server:
     """An HTTP server that does to its n-th connection what the n-th of its manners says; the last
     one counts for all that follow."""
 
-    def __init__(self, test, content, *manners, tls=None):
+    def __init__(self, test, content, *manners, tls=None, kind="x-matroska"):
         self.content, self.manners, self.asked, self.tls = content, manners, 0, tls
+        self.kind = kind.encode()
         self.held = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.url = "http://127.0.0.1:%d/clip.mkv" % self.socket.getsockname()[1]
@@ -90,8 +91,8 @@ class Server:
             elif manner == "redirect":
                 connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n")
             else:
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: video/x-matroska\r\n"
-                                   b"Content-Length: %d\r\n\r\n" % len(self.content))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: video/%s\r\n"
+                                   b"Content-Length: %d\r\n\r\n" % (self.kind, len(self.content)))
             if manner == "good":
                 connection.sendall(self.content)
             elif manner == "garbage":
@@ -179,6 +180,23 @@ class Streams(StreamTest):
                 ("redirect", r"cannot play http://.*; check url and the sender", ())):
             with self.subTest(manner):
                 self.fails(self.serve(manner).url, sentence, *limits)
+
+    def test_a_stream_that_never_has_a_key_frame(self):
+        """As that of a camera which sends few of them. FFmpeg has some lines for each frame."""
+        self.clip()
+        ts = self.path("long.ts")
+        subprocess.run(["ffmpeg", "-v", "error", "-i", self.path("clip.mkv"), "-c:v", "libx264", "-crf", "5", "-g",
+                        "1000", "-bf", "0", ts], check=True, timeout=120)
+        with open(ts, "rb") as f:
+            content = f.read()
+        behind = content[len(content) // 3 // 188 * 188:]
+        for latency in ("normal", "low"):
+            p = self.fails(Server(self, behind * 2, "stalls", kind="mp2t").url,
+                           r"what came from http://.* within 0\.3 s makes no picture: it stalls, or no key frame came",
+                           "--connect", "300ms", "--latency", latency)
+            self.assertLessEqual(p.stderr.count("non-existing PPS"), 20, p.stderr)
+        url = Server(self, content, "good", kind="mp2t").url
+        self.assertEqual(self.frames(self.run_app(url)), FRAMES)
 
     def test_a_connection_that_is_cut_is_a_failure(self):
         for manner in ("is cut", "resets"):

@@ -270,6 +270,10 @@ flows: [replayer.output -> recorder.input]
                           "format: formats: %s" % (path, format, format), stderr)
             self.assertFalse(os.path.exists(self.path("out.mp4")))
         code, stderr = self.play(self.path("list.m3u8"), "hls")
+        self.assertEqual(code, 1, stderr)  # a whole mp4 is no segment: FFmpeg stays before it
+        self.assertIn("cannot read more of %s" % self.path("list.m3u8"), stderr)
+        self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "1", "-c:v", "copy", self.path("part.ts"))
+        code, stderr = self.play(self.write("good.m3u8", hls.replace("file://" + REAL, "part.ts")), "hls")
         self.assertEqual(code, 0, stderr)
         os.remove(self.path("out.mp4"))
         bare = self.write("bare.m3u8", hls.replace("#EXT-X-TARGETDURATION:10\n", ""))

@@ -28,6 +28,9 @@
 
 #define HELD_MAX 5 /* frames that its users hold at a time, and one to spare */
 
+/* Some demuxers stay at what they cannot read: so often in turn it is tried again. */
+#define UNREAD_MAX 1000
+
 /* A file is cut off when more than this is missing at its end. */
 #define CUT_OFF_US 200000
 
@@ -47,6 +50,8 @@ struct video_decoder {
 	bool is_cut_off;        /* the file is, which is not reported yet */
 	_Atomic int64_t errors; /* that the codec has logged, in any thread */
 	bool fell_back;
+	bool has_come; /* something of a stream has, while it is waited for */
+	int unread;    /* failures to read since the last packet */
 	/* where nothing that is late is decoded */
 	bool is_low, skips;
 	int64_t least_ns;   /* the least of when a packet came minus its own time */
@@ -186,7 +191,9 @@ static int stream_failed(const struct video_decoder *d, int r, int64_t limit_ns,
 	if (d->watch.timed_out)
 		return frag_err_set(
 			err, -ETIMEDOUT,
-			"nothing came from %s for %.1f s; check the sender, or give it more time with connect_timeout or read_timeout",
+			d->has_come
+				? "what came from %s within %.1f s makes no picture: it stalls, or no key frame came; have the sender send key frames more often, or give it more time with connect_timeout or read_timeout"
+				: "nothing came from %s for %.1f s; check the sender, or give it more time with connect_timeout or read_timeout",
 			d->name, (double)limit_ns / 1e9);
 	return frag_err_set(err, av_errno(r), "cannot play %s: %s; check url and the sender",
 			    d->name, AV_WHY(r));
@@ -218,7 +225,13 @@ static int open_stream(struct video_decoder *d, const struct video_url *url, con
 		r = avformat_open_input(&d->format, text, NULL, &options);
 	av_dict_free(&options);
 	free(text);
-	return r < 0 ? r : avformat_find_stream_info(d->format, NULL);
+	if (r >= 0)
+		r = avformat_find_stream_info(d->format, NULL);
+	if (d->format == NULL || d->format->pb == NULL)
+		return r;
+	d->has_come = d->format->pb->bytes_read > 0;
+	/* FFmpeg guesses from what it has, and then reads no more. */
+	return r >= 0 && d->watch.timed_out ? AVERROR_EXIT : r;
 }
 
 /*
@@ -430,6 +443,7 @@ static int feed(struct video_decoder *d)
 	do {
 		av_packet_unref(d->packet);
 		r = av_read_frame(d->format, d->packet);
+		d->unread = r < 0 ? d->unread + 1 : 0;
 	} while (r >= 0 && (d->packet->stream_index != d->stream->index || is_late(d)));
 	if (r == AVERROR_EOF && is_cut(d))
 		return d->format->pb != NULL ? d->format->pb->error : AVERROR(ECONNRESET);
@@ -438,10 +452,11 @@ static int feed(struct video_decoder *d)
 		d->is_cut_off = is_cut_off(d);
 		return avcodec_send_packet(d->codec, NULL);
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		d->has_come = true;
 		note_end(d);
-	if (r >= 0)
 		r = avcodec_send_packet(d->codec, d->packet);
+	}
 	av_packet_unref(d->packet);
 	return r;
 }
@@ -473,6 +488,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		       struct frag_err *err)
 {
 	video_watch_begin(&d->watch, d->read_timeout_ns);
+	d->has_come = false;
 	for (;;) {
 		int64_t errors = errors_of(d);
 		int r = avcodec_receive_frame(d->codec, frame);
@@ -498,13 +514,16 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		}
 		if (r >= 0)
 			continue;
-		if (d->watch.is_stopped || (d->is_stream && r != AVERROR_INVALIDDATA))
+		(void)video_watch_expired(&d->watch);
+		if (d->watch.is_stopped ||
+		    (d->is_stream && (r != AVERROR_INVALIDDATA || d->watch.timed_out)))
 			return stream_failed(d, r, d->read_timeout_ns, err);
 		/*
 		 * A damaged packet or picture may be followed by intact ones, so it is skipped. An
 		 * error after the end of the file is not.
 		 */
-		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained)
+		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained ||
+		    d->unread > UNREAD_MAX)
 			return frag_err_set(err, av_errno(r),
 					    "cannot read more of %s: %s; is the file damaged?",
 					    d->name, AV_WHY(r));
