@@ -34,12 +34,25 @@ static int unknown(const char *text, struct frag_err *err)
 		text, list);
 }
 
+/* Whether a host may have that. It is tried: the root of a container may have no right to it. */
+static bool may_have(int resource, rlim_t value)
+{
+	struct rlimit own, raised;
+
+	if (getrlimit((__rlimit_resource_t)resource, &own) < 0 || value <= own.rlim_max)
+		return true;
+	raised = (struct rlimit){own.rlim_cur, value};
+	if (setrlimit((__rlimit_resource_t)resource, &raised) < 0)
+		return false;
+	(void)setrlimit((__rlimit_resource_t)resource, &own);
+	return true;
+}
+
 int wrk_host_limits_add(struct wrk_host_limits *limits, const char *text, struct frag_err *err)
 {
 	const char *equals = strchr(text, '=');
 	struct wrk_host_limit limit = {.resource = -1};
 	uint64_t value = RLIM_INFINITY;
-	struct rlimit own;
 
 	for (size_t i = 0; equals != NULL && i < FRAG_COUNT_OF(names); i++)
 		if (strlen(names[i].name) == (size_t)(equals - text) &&
@@ -52,11 +65,10 @@ int wrk_host_limits_add(struct wrk_host_limits *limits, const char *text, struct
 		return frag_err_set(err, -EINVAL, "--host-limit is given more than %d times",
 				    WRK_HOST_LIMITS_MAX);
 	limit.value = (struct rlimit){(rlim_t)value, (rlim_t)value};
-	if (getrlimit((__rlimit_resource_t)limit.resource, &own) == 0 && value > own.rlim_max &&
-	    geteuid() != 0)
+	if (!may_have(limit.resource, (rlim_t)value))
 		return frag_err_set(
 			err, -EPERM,
-			"--host-limit %.80s is more than this worker has itself (ulimit -H); start it with more, or as root",
+			"--host-limit %.80s is more than this worker has itself (ulimit -H); start it with more, or as root with the capability SYS_RESOURCE",
 			text);
 	limits->items[limits->count++] = limit;
 	return 0;

@@ -15,7 +15,7 @@
 #include <workerd/landlock.h>
 
 /* Far more than hosts start, far less than a machine has numbers for. */
-#define NPROC_OF_OTHER_USER "nproc=16384"
+#define NPROC_OF_OTHER_USER 16384
 
 static bool is_same_or_below(const char *path, const char *folder)
 {
@@ -111,10 +111,14 @@ static int check_library_folders(const struct wrk_rights *rights, struct frag_er
 static int take_limits(struct wrk_rights *rights, struct frag_err *err)
 {
 	const struct fragi_texts *texts = rights->config->host_limits;
-	int r = rights->user.is_other
-			? wrk_host_limits_add(&rights->limits, NPROC_OF_OTHER_USER, err)
-			: 0;
+	struct rlimit processes = wrk_host_limits_get(&rights->limits, RLIMIT_NPROC);
+	int r = 0;
 
+	if (rights->user.is_other && processes.rlim_max > NPROC_OF_OTHER_USER)
+		rights->limits.items[rights->limits.count++] = (struct wrk_host_limit){
+			.resource = RLIMIT_NPROC,
+			.value = {NPROC_OF_OTHER_USER, NPROC_OF_OTHER_USER},
+		};
 	for (size_t i = 0; r == 0 && i < texts->count; i++)
 		r = wrk_host_limits_add(&rights->limits, texts->items[i], err);
 	return r;

@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -186,4 +188,44 @@ Test(rights, limits)
 		cr_assert_eq(wrk_host_limits_add(&limits, "core=0", &err), 0);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_eq(wrk_host_limits_add(&limits, "core=0", &err), -EINVAL);
+}
+
+/* As for the root of most containers. */
+Test(rights, a_limit_is_within_that_of_the_worker)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct own[2];
+	struct wrk_host_limits limits = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct rlimit before = {1024, 4096}, after;
+
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &before), 0);
+	cr_assert_eq(syscall(SYS_capget, &head, own), 0);
+	own[0].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	cr_assert_eq(syscall(SYS_capset, &head, own), 0);
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=4095", &err), 0);
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=4096", &err), 0);
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=4097", &err), -EPERM);
+	cr_expect_not_null(strstr(err.text, "is more than this worker has itself"), "%s", err.text);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=unlimited", &err), -EPERM);
+	cr_expect_eq(limits.count, 2);
+	cr_assert_eq(getrlimit(RLIMIT_CORE, &after), 0);
+	cr_expect_eq(memcmp(&before, &after, sizeof(before)), 0);
+}
+
+/* With the right to more, it is tried, and the worker's own limit stays. */
+Test(rights, a_limit_may_be_more_than_that_of_the_worker)
+{
+	struct wrk_host_limits limits = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct rlimit before = {1024, 4096}, raised = {1024, 4097}, after;
+	bool may;
+
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &before), 0);
+	may = setrlimit(RLIMIT_CORE, &raised) == 0;
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &before), 0);
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=4097", &err), may ? 0 : -EPERM);
+	cr_assert_eq(getrlimit(RLIMIT_CORE, &after), 0);
+	cr_expect_eq(memcmp(&before, &after, sizeof(before)), 0);
 }
