@@ -696,7 +696,7 @@ GPU_TEST(cuda, streams_are_taken_and_given_back)
 	fragi_resource_unref(pool);
 	cr_expect_eq(fake.calls("cuStreamDestroy_v2"), 3, "also those that are in use");
 	pool = allocator("cuda_stream_pool", NULL, NULL);
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < 1000; i++) /* a thread each here, of 2048 in many containers */
 		cr_assert_eq(frag_cuda_stream_take(pool, &again), 0, "max_size 0 is no limit");
 	fragi_resource_unref(pool);
 	fragi_resource_unref(other);
