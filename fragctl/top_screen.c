@@ -295,11 +295,21 @@ static void set_parameter(struct screen *s)
 	ctl_driver_close(&driver);
 }
 
-/* The cursor's operator. */
+/* The cursor's line; above all operators, the line of the first one. NULL: there is none. */
+static const struct ctl_top_line *line_to_open(const struct screen *s)
+{
+	uint32_t first = 0;
+
+	while (first < s->body.count && s->body.items[first].op == FRAGI_LOOK_NONE)
+		first++;
+	if (first < s->top.cursor)
+		first = s->top.cursor;
+	return first < s->body.count ? &s->body.items[first] : NULL;
+}
+
 static void open_operator(struct screen *s)
 {
-	const struct ctl_top_line *line =
-		s->top.cursor < s->body.count ? &s->body.items[s->top.cursor] : NULL;
+	const struct ctl_top_line *line = line_to_open(s);
 	const struct fragi_look *look;
 
 	if (s->top.op != FRAGI_LOOK_NONE || line == NULL || line->op == FRAGI_LOOK_NONE ||

@@ -291,6 +291,10 @@ class Screen(TopTest):
         text = self.shows("app: front.tx is slow (", "!back.rx", "front.tx.out -> back.rx.in", "q quit")
         self.assertEqual(len(text.splitlines()), 24)
         self.assertRegex(text, r"\dZ running +app ")
+        self.tmux("send-keys", "Enter")  # on the title of the first table
+        self.shows("front.tx, a ping_tx of app")
+        self.tmux("send-keys", "Escape")
+        self.shows("q quit", "!back.rx")
         self.tmux("send-keys", "/", "rx", "Enter")
         self.assertNotIn(" front.tx  ", self.shows("filter rx"))
         self.tmux("send-keys", "Escape")
