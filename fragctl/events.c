@@ -20,11 +20,13 @@ static void print(struct reading *reading, const struct fw_events *events)
 {
 	for (uint32_t i = 0; i < events->count; i++) {
 		const struct fw_notice *event = &events->rows[i];
+		bool follows = reading->last > 0 && event->number > reading->last;
+		uint64_t missing = follows ? event->number - reading->last - 1 : 0;
 
-		if (reading->last > 0 && event->number > reading->last + 1)
+		if (missing > 0)
 			ctl_complain("%" PRIu64
-				     " events are missing: the driver keeps the last ones only",
-				     event->number - reading->last - 1);
+				     " event%s missing: the driver keeps the last ones only",
+				     missing, missing == 1 ? " is" : "s are");
 		reading->last = event->number;
 		if (!ctl_filter_notice(&reading->filter, event))
 			continue;

@@ -23,10 +23,12 @@ static void complain_of_gap(const struct logs *logs, const struct fw_logs *lines
 {
 	uint64_t after = logs->watch.after;
 
-	if (after > 0 && logs->watch.fragment[0] == '\0' && lines->count > 0 &&
-	    lines->rows[0].number > after + 1)
-		ctl_complain("%" PRIu64 " lines are missing: the driver keeps the last ones only",
-			     lines->rows[0].number - after - 1);
+	bool follows = after > 0 && lines->count > 0 && lines->rows[0].number > after;
+	uint64_t missing = follows ? lines->rows[0].number - after - 1 : 0;
+
+	if (logs->watch.fragment[0] == '\0' && missing > 0)
+		ctl_complain("%" PRIu64 " line%s missing: the driver keeps the last ones only",
+			     missing, missing == 1 ? " is" : "s are");
 }
 
 static void print(const struct logs *logs, const struct fw_logs *lines)
