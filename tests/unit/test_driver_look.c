@@ -492,6 +492,9 @@ WORLD_TEST(driver_look, who_asks_at_once_is_no_follower_and_may_follow_beside, N
 		look(w, CLIENT + ++clients, "", SECOND, false);
 	while (clients < 100 && taken(w, CLIENT + clients, FW_ANSWER) == NULL);
 	cr_expect_eq(clients, DRV_FOLLOWERS_MAX);
+	look(w, CLIENT + 101, "app", SECOND, true);
+	pass_beating(w, SECOND, 1, CLIENT + 101);
+	cr_expect_eq(windows_of(w, CLIENT + 101), 1, "one window is no following");
 	(void)windows_of(w, CLIENT);
 	look_at_once(w, SECOND, 10);
 	cr_expect_eq(windows_of(w, CLIENT), 1);
