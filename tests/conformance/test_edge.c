@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What every kind of edge must do. */
+/* What every kind of edge must do; test_policies.c: what each policy drops. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -78,41 +78,6 @@ EDGE_TEST(gives_all_room_back_at_rest, .capacity = 8)
 	pair_settle(pair);
 	cr_assert_eq(take_value(pair), 0);
 	cr_assert(pair_until(pair, has_room));
-}
-
-EDGE_TEST(pop_drops_the_oldest, .capacity = 2, .policy = FRAG_POLICY_POP)
-{
-	int64_t last = -1, value;
-
-	cr_assert_eq(room(pair), FRAGI_ROOM_UNLIMITED);
-	for (int i = 0; i < 50; i++)
-		cr_assert_eq(send_value(pair, i), 0);
-	pair_settle(pair);
-	for (value = take_value(pair); value >= 0; value = take_value(pair)) {
-		cr_assert_gt(value, last);
-		last = value;
-		pair_settle(pair);
-	}
-	cr_assert_eq(last, 49);
-	cr_assert_gt(dropped(pair, FRAGI_DROP_QUEUE_FULL), 40);
-	check_balance(pair, 0);
-}
-
-EDGE_TEST(reject_drops_the_newest, .capacity = 2, .policy = FRAG_POLICY_REJECT)
-{
-	int64_t next = 0, value;
-
-	for (int i = 0; i < 50; i++)
-		cr_assert_eq(send_value(pair, i), 0);
-	pair_settle(pair);
-	for (value = take_value(pair); value >= 0; value = take_value(pair)) {
-		cr_assert_geq(value, next);
-		next = value + 1;
-		pair_settle(pair);
-	}
-	cr_assert_lt(next, 50);
-	cr_assert_gt(dropped(pair, FRAGI_DROP_QUEUE_FULL), 0);
-	check_balance(pair, 0);
 }
 
 EDGE_TEST(latest_keeps_the_newest_only, .capacity = 4, .policy = FRAG_POLICY_LATEST)
@@ -222,16 +187,6 @@ KIND_TEST(a_slow_receiver_under_pop_delays_no_other)
 KIND_TEST(a_slow_receiver_under_latest_delays_no_other)
 {
 	one_of_two_is_slow(kind, FRAG_POLICY_LATEST);
-}
-
-EDGE_TEST(fault_says_overflow, .capacity = 2, .policy = FRAG_POLICY_FAULT)
-{
-	cr_assert_eq(send_value(pair, 0), 0);
-	cr_assert_eq(send_value(pair, 1), 0);
-	cr_assert_eq(room(pair), 0);
-	cr_assert_eq(send_value(pair, 2), -EOVERFLOW);
-	pair_settle(pair);
-	check_balance(pair, 2);
 }
 
 EDGE_TEST(close_comes_after_the_last_message, .capacity = 4)
