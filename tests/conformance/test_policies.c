@@ -179,6 +179,7 @@ KIND_TEST(fault_refuses_what_the_queue_cannot_hold)
 
 		pair_open(&pair, kind);
 		cr_assert_eq(send_all(&pair, 0, capacity, 0), 0, "so many it holds");
+		cr_expect_eq(room(&pair), 0);
 		refused = send_all(&pair, capacity, BEYOND, -EOVERFLOW);
 		cr_expect_gt(refused, 0);
 		if (!is_between_hosts(kind))
