@@ -2,6 +2,7 @@
 """What is to blame for messages that are late: causes are planted over two hosts, whose clocks are
 set apart where the machine lets its user do that."""
 import collections
+import json
 import os
 import re
 import subprocess
@@ -154,6 +155,23 @@ class Late(LateTest):
     def test_one_thread_for_two_operators(self):
         self.judge(*PLANTED["one thread for two operators"])
 
+
+    def test_they_are_counted_while_the_application_runs(self):
+        self.driver(self.write("app.yaml", PLANTED["a tick that computes long"][0] % 100000))
+        for name in ("front", "back"):
+            self.worker("--once", "--name", name, fragments=name)
+
+        def shown(*command):
+            p = self.start("fragctl", *command, "--address", self.address)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            return p.stdout
+        self.wait_until("a late message in the tables", lambda: re.search(
+            r"\n back\.rx .*\n    [0-9]+ messages? late \([0-9]+ computed long", shown("top", "--once")))
+        self.assertRegex(shown("status", "app"), r"\nback\.rx: [0-9]+ messages? late \([0-9]+ computed long")
+        operators = json.loads(shown("top", "--once", "--output", "json"))["applications"][0]["operators"]
+        late = {op["name"]: op["late"] for op in operators}
+        self.assertEqual(late["front.tx"], {})
+        self.assertGreater(late["back.rx"]["compute"], 0)
 
     def test_a_network_that_holds_messages_up(self):
         """Now and then, so that clocks are compared well in between."""
