@@ -156,6 +156,12 @@ Test(draft, says_why_a_write_or_the_folder_failed)
 	fputs("new", frag_draft_stream(draft));
 	cr_expect_eq(frag_draft_commit(draft), -ENOSPC);
 	expect_content("old");
+	cr_assert_eq(frag_draft_create(path, &draft), 0);
+	cr_assert_not_null(freopen("/dev/full", "w", frag_draft_stream(draft)));
+	fputs("new", frag_draft_stream(draft));
+	cr_expect_neq(fflush(frag_draft_stream(draft)), 0, "long before the end");
+	cr_expect_eq(frag_draft_commit(draft), -ENOSPC);
+	expect_content("old");
 
 	open_folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cr_assert_eq(fragi_draft_create(open_folder, "file", 0600, &draft), 0);

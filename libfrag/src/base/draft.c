@@ -99,9 +99,17 @@ FILE *frag_draft_stream(struct frag_draft *draft)
 	return draft->stream;
 }
 
+/* Why an earlier write failed, which the stream has forgotten: what a further one says. */
+static int why_it_failed(FILE *stream)
+{
+	static const char page[4096];
+
+	return write(fileno(stream), page, sizeof(page)) < 0 ? -errno : -EIO;
+}
+
 int frag_draft_commit(struct frag_draft *draft)
 {
-	int r = ferror(draft->stream) != 0 ? -EIO : 0;
+	int r = ferror(draft->stream) != 0 ? why_it_failed(draft->stream) : 0;
 
 	if (fclose(draft->stream) != 0 && r == 0)
 		r = -errno;
