@@ -8,6 +8,8 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/stamp.h>
+#include <driverd/core/core.h>
+#include <wire/connection.h>
 
 #define COMPLAIN_NS INT64_C(1000000000) /* once in */
 
@@ -72,6 +74,15 @@ static size_t strangers_of(const struct drv_connections *connections,
 		count += is_stranger(connections->items[i]) &&
 			 drv_source_is_same(&connections->items[i]->source, source);
 	return count;
+}
+
+bool drv_connection_drops(const struct drv_connection *connection, const struct drv_action *action)
+{
+	if (!action->may_drop)
+		return false;
+	return action->room_bytes > 0
+		       ? fw_connection_queued(connection->stream) > action->room_bytes
+		       : !fw_connection_is_idle(connection->stream);
 }
 
 struct drv_connection *drv_connections_displaced(const struct drv_connections *connections)

@@ -8,6 +8,7 @@
 
 #include <driverd/source.h>
 
+struct drv_action;
 struct fw_connection;
 
 /*
@@ -39,6 +40,8 @@ drv_connections_add(struct drv_connections *connections); /* NULL: no memory */
 void drv_connections_remove(struct drv_connections *connections,
 			    struct drv_connection *connection); /* frees it */
 struct drv_connection *drv_connections_find(const struct drv_connections *connections, uint64_t id);
+/* Whether DRV_DO_SEND is not done, because too much waits to be sent. */
+bool drv_connection_drops(const struct drv_connection *connection, const struct drv_action *action);
 /*
  * The stranger that goes when there are too many: the oldest of the source that has most of them,
  * so that strangers of one source do not displace those of others. NULL: there are none.

@@ -144,7 +144,7 @@ static void perform(struct shell *shell, struct drv_action *action)
 	switch (action->kind) {
 	case DRV_DO_SEND:
 		if (connection == NULL || connection->closing || action->frame == NULL ||
-		    (action->may_drop && !fw_connection_is_idle(connection->stream)))
+		    drv_connection_drops(connection, action))
 			break;
 		fw_connection_send(connection->stream, action->frame, action->frame_bytes);
 		action->frame = NULL;

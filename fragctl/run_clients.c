@@ -125,7 +125,7 @@ void ctl_run_clients_act(struct ctl_run_clients *clients, struct drv_action *act
 	} else if (action->kind == DRV_DO_CLOSE) {
 		connection->closing = true;
 		fw_connection_finish(connection->stream);
-	} else if (!action->may_drop || fw_connection_is_idle(connection->stream)) {
+	} else if (!drv_connection_drops(connection, action)) {
 		fw_connection_send(connection->stream, action->frame, action->frame_bytes);
 		action->frame = NULL;
 	}

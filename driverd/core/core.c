@@ -138,6 +138,8 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 
 	if (host != NULL && host->now.session == session && host->now.epoch == message->epoch) {
 		drv_app_wake(host->app);
+		if (message->kind == FW_HOST_WIRED)
+			drv_tap_begin(host);
 		drv_host_message(host, message);
 		return;
 	}

@@ -203,7 +203,7 @@ struct drv_event {
 enum drv_action_kind {
 	/*
 	 * connection, frame: the shell takes the frame (and sets it NULL); may_drop: it is not sent
-	 * where something waits to be sent
+	 * where more than room_bytes wait to be sent, or anything at all with 0
 	 */
 	DRV_DO_SEND,
 	DRV_DO_ADMIT,    /* connection: the peer's HELLO was accepted */
@@ -221,6 +221,7 @@ struct drv_action {
 	uint8_t *frame;
 	size_t frame_bytes;
 	bool may_drop;
+	uint32_t room_bytes;
 	enum fragi_log_level level;
 	const char *subject, *text;
 	const struct fragi_summary *summary;

@@ -928,6 +928,17 @@ Test(driver_look, an_encrypted_flow_needs_its_role)
 	}
 }
 
+/* The place of such a message among those that were sent; sent_count: there is none. */
+static size_t sent_at(const struct world *w, uint64_t connection, enum fw_kind kind)
+{
+	size_t i = 0;
+
+	while (i < w->sent_count &&
+	       (w->sent[i].connection != connection || w->sent[i].message->kind != kind))
+		i++;
+	return i;
+}
+
 /* All hosts hear of a trace, also again, and the chunks of each are passed on as they come. */
 WORLD_TEST(driver_look, a_trace_asks_all_hosts, NULL)
 {
@@ -964,4 +975,43 @@ WORLD_TEST(driver_look, a_trace_asks_all_hosts, NULL)
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_not_null(taken(w, 1, FW_HOST_TAP), "again and again");
 	cr_expect_not_null(taken(w, 2, FW_HOST_TAP));
+}
+
+/* A trace that is asked for before the start reaches hosts before it, and is told of the end. */
+WORLD_TEST(driver_look, a_trace_lasts_from_the_start_to_the_end, NULL)
+{
+	struct fw_message trace = {.kind = FW_TAP, .seq = 7};
+	const struct fw_message *m;
+
+	world_init(w);
+	app(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	trace.tap = (struct fw_tap){.name = "app", .flow = "", .traces = true};
+	say(w, CLIENT, &trace);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_NONE);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	cr_expect_eq(sent_at(w, 1, FW_HOST_TAP), w->sent_count, "it cannot start yet");
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	for (uint64_t host = 1; host <= 2; host++) {
+		size_t tap = sent_at(w, host, FW_HOST_TAP), start = sent_at(w, host, FW_HOST_START);
+
+		cr_assert(tap < w->sent_count && start < w->sent_count);
+		cr_expect_lt(tap, start);
+		cr_expect(w->sent[tap].message->host_tap.traces);
+	}
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER));
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->reply_to, 7);
+	expect_refused(&m->answer, FRAGI_FAILURE_HOST_CRASHED, "the application has ended");
 }

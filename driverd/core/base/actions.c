@@ -156,10 +156,15 @@ void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char
 	va_end(args);
 }
 
-static int send(struct drv_session *session, struct fw_message *message, bool may_drop)
+static int send(struct drv_session *session, struct fw_message *message, bool may_drop,
+		uint32_t room_bytes)
 {
 	struct drv_action action = {
-		.kind = DRV_DO_SEND, .connection = session->connection, .may_drop = may_drop};
+		.kind = DRV_DO_SEND,
+		.connection = session->connection,
+		.may_drop = may_drop,
+		.room_bytes = room_bytes,
+	};
 	int r;
 
 	message->seq = ++session->seq;
@@ -171,12 +176,17 @@ static int send(struct drv_session *session, struct fw_message *message, bool ma
 
 int drv_send(struct drv_session *session, struct fw_message *message)
 {
-	return send(session, message, false);
+	return send(session, message, false, 0);
 }
 
 int drv_send_if_idle(struct drv_session *session, struct fw_message *message)
 {
-	return send(session, message, true);
+	return send(session, message, true, 0);
+}
+
+int drv_send_if_room(struct drv_session *session, struct fw_message *message, uint32_t bytes)
+{
+	return send(session, message, true, bytes);
 }
 
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)

@@ -26,6 +26,8 @@ void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char
 int drv_send(struct drv_session *session, struct fw_message *message);
 /* The same, unless something waits to be sent to that peer. */
 int drv_send_if_idle(struct drv_session *session, struct fw_message *message);
+/* The same, unless more than so many bytes do. */
+int drv_send_if_room(struct drv_session *session, struct fw_message *message, uint32_t bytes);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 /* Closes a connection after what was sent on it has left. */
 void drv_close(struct drv_core *core, uint64_t connection);

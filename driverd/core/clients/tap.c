@@ -19,6 +19,7 @@
  */
 #define RENEW_NS INT64_C(1000000000)
 #define FOR_NS INT64_C(4000000000)
+#define TRACE_WAITS_BYTES (8u << 20) /* of a trace, for a client that reads slowly */
 
 struct tap {
 	uint32_t id;
@@ -221,16 +222,25 @@ static bool choose(struct drv_session *client, const struct drv_app *app,
 	return why == NULL;
 }
 
+void drv_tap_begin(const struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+
+	for (const struct drv_session *client = app->core->waiting; client;
+	     client = client->next_waiting)
+		for (uint32_t i = 0; client->taps != NULL && i < client->taps->count; i++)
+			if (client->taps->items[i].run == app->run && client->taps->items[i].traces)
+				(void)tell_one(app, &client->taps->items[i], host, FOR_NS);
+}
+
 /*
- * Whether all hosts that run know how; one that is started later takes part then. The client is
- * answered if not.
+ * Whether all hosts that run know how; one that is started later takes part from its start on. The
+ * client is answered if not.
  */
 static bool may_trace(struct drv_session *client, const struct drv_app *app,
 		      const struct fw_message *message, const struct tap *tap)
 {
-	const char *why = drv_view_flow_count(app) == 0
-				  ? drv_text(client->core, "%s does not run yet", drv_app_name(app))
-				  : NULL;
+	const char *why = NULL;
 
 	for (uint32_t i = 0; why == NULL && i < app->host_count; i++)
 		if (app->hosts[i].now.session != NULL)
@@ -323,12 +333,20 @@ int drv_tap_change(struct drv_session *client, const struct fw_message *message)
 	return tell_host(app, &tap, FOR_NS);
 }
 
+/* A trace may be kept only where something failed. */
+static enum fragi_failure code_of_end(const struct drv_app *app, const struct tap *tap)
+{
+	return tap->traces && app != NULL && app->summary.failure.code != FRAGI_FAILURE_NONE
+		       ? app->summary.failure.code
+		       : FRAGI_FAILURE_APPLICATION_UNKNOWN;
+}
+
 int drv_tap_serve(struct drv_session *client)
 {
 	struct drv_core *core = client->core;
 	int r = 0;
 
-	if (!client->taps->timer.is_due)
+	if (!client->taps->timer.is_due && core->over_count == 0)
 		return 0;
 	client->taps->timer.is_due = false;
 	if (drv_timer_set(&core->timers, &client->taps->timer, core->now_ns + RENEW_NS) < 0)
@@ -342,7 +360,7 @@ int drv_tap_serve(struct drv_session *client)
 			i++;
 			continue;
 		}
-		drv_session_answer_failure(client, tap->seq, "", FRAGI_FAILURE_APPLICATION_UNKNOWN,
+		drv_session_answer_failure(client, tap->seq, "", code_of_end(app, tap),
 					   "the application has ended");
 		take_away(client, i);
 	}
@@ -399,5 +417,6 @@ void drv_tap_take(struct drv_session *worker, const struct fw_message *message)
 	tap->due_ns = core->now_ns + tap->every_ns / 2;
 	out.reply_to = tap->seq;
 	out.tapped.tap = 0;
-	(void)drv_send_if_idle(client, &out);
+	(void)(tap->traces ? drv_send_if_room(client, &out, TRACE_WAITS_BYTES)
+			   : drv_send_if_idle(client, &out));
 }

@@ -11,6 +11,8 @@
 int drv_tap_change(struct drv_session *client, const struct fw_message *message);
 /* Renews the taps of a client, and answers those that are over. Returns 0 or -ENOMEM. */
 int drv_tap_serve(struct drv_session *client);
+/* The host can start: it hears of the traces of its application before. */
+void drv_tap_begin(const struct drv_host *host);
 void drv_tap_end(struct drv_session *client); /* all of them; where there are none: nothing */
 /* HOST_TAPPED of a worker. */
 void drv_tap_take(struct drv_session *worker, const struct fw_message *message);
