@@ -28,6 +28,7 @@
 #include <base/stamp.h>
 #include <fragctl/command.h>
 #include <fragctl/run_top.h>
+#include <fragctl/trace.h>
 
 #define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
 #define DRIVER_END_NS INT64_C(5000000000)  /* for the driver to act on a worker's end */
@@ -40,6 +41,8 @@ struct daemons {
 	pid_t driver;   /* 0: not running */
 	pid_t *workers; /* 0: ended */
 	pid_t web;      /* of --web; 0: none, or ended */
+	pid_t tracer;   /* of --trace; the same */
+	int tracer_code;
 	bool is_stopping;
 	uint32_t worker_count;
 	int driver_status;
@@ -234,6 +237,11 @@ static void reap(struct daemons *daemons)
 			continue;
 		}
 		daemons->web = pid == daemons->web ? 0 : daemons->web;
+		if (pid == daemons->tracer) {
+			daemons->tracer = 0;
+			daemons->tracer_code = WIFEXITED(status) ? WEXITSTATUS(status) : CTL_FAILED;
+			continue;
+		}
 		if (pid == daemons->top.pid) { /* the person has seen enough */
 			daemons->top.pid = 0;
 			if (!daemons->is_stopping)
@@ -343,6 +351,67 @@ static void wait_signal(struct daemons *daemons, int timeout_ms)
 	take_signals(daemons);
 }
 
+/* Does not return. */
+static void become_tracer(struct daemons *daemons, const char *address, pid_t parent, int ready_fd)
+{
+	const struct ctl_trace_wish wish = {
+		.application = daemons->options->graph.spec->application,
+		.file = daemons->options->trace,
+		.on_failure = daemons->options->trace_on_failure,
+		.is_of_run = true,
+		.ready_fd = ready_fd,
+	};
+	int code;
+
+	setpgid(0, 0);
+	/* as by an interrupt, what has come is written */
+	if (prctl(PR_SET_PDEATHSIG, SIGINT) < 0 || getppid() != parent)
+		_exit(CTL_FAILED);
+	sigprocmask(SIG_SETMASK, &daemons->before, NULL);
+	ctl_run_top_hide(&daemons->top);
+	code = ctl_trace_run(&wish, address);
+	fflush(NULL);
+	_exit(code);
+}
+
+/* It writes what it has once the application has ended, which may take a while. */
+static int end_tracer(struct daemons *daemons)
+{
+	while (daemons->tracer > 0)
+		wait_signal(daemons, 1000);
+	return daemons->tracer_code;
+}
+
+/* Before the workers: nothing runs until the trace is under way. Returns an exit code. */
+static int start_tracer(struct daemons *daemons, const char *address)
+{
+	pid_t parent = getpid();
+	char none;
+	ssize_t n;
+	int fds[2];
+
+	if (daemons->options->trace == NULL)
+		return CTL_OK;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return ctl_fail(CTL_MISSING, "cannot make a pipe: %s", frag_strerror(-errno));
+	fflush(NULL);
+	daemons->tracer = fork();
+	if (daemons->tracer == 0) {
+		close(fds[0]);
+		become_tracer(daemons, address, parent, fds[1]);
+	}
+	close(fds[1]);
+	if (daemons->tracer < 0) {
+		daemons->tracer = 0;
+		close(fds[0]);
+		return ctl_fail(CTL_MISSING, "cannot start a process: %s", frag_strerror(-errno));
+	}
+	while ((n = read(fds[0], &none, 1)) < 0 && errno == EINTR)
+		;
+	close(fds[0]);
+	return n == 1 ? CTL_OK : end_tracer(daemons); /* it has said why */
+}
+
 /* Ends what still runs. */
 static void end_all(struct daemons *daemons)
 {
@@ -414,14 +483,17 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 				  .signal_fd = -1,
 				  .top = {0, -1, -1}};
 	char address[300] = "";
-	int address_fd = -1, exit_code = prepare(&daemons);
+	int address_fd = -1, exit_code = prepare(&daemons), trace_code;
 
 	if (exit_code == CTL_OK && options->top)
 		exit_code = ctl_run_top_init(&daemons.top);
 	if (exit_code == CTL_OK)
 		exit_code = start_driver(&daemons, &address_fd);
-	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address)))
-		exit_code = start_workers(&daemons, address);
+	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address))) {
+		exit_code = start_tracer(&daemons, address);
+		if (exit_code == CTL_OK)
+			exit_code = start_workers(&daemons, address);
+	}
 	if (exit_code == CTL_OK && address[0] != '\0')
 		start_web(&daemons, address);
 	if (exit_code == CTL_OK && daemons.top.out_fd >= 0 && address[0] != '\0')
@@ -429,6 +501,8 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 	if (exit_code == CTL_OK)
 		exit_code = watch(&daemons);
 	end_all(&daemons);
+	trace_code = end_tracer(&daemons);
+	exit_code = exit_code == CTL_OK ? trace_code : exit_code;
 	ctl_run_top_end(&daemons.top);
 	if (address_fd >= 0)
 		close(address_fd);

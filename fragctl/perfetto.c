@@ -163,6 +163,17 @@ void ctl_perfetto_thread(FILE *out, uint64_t uuid, uint32_t pid, uint32_t tid, c
 	write_track(out, &track);
 }
 
+void ctl_perfetto_track(FILE *out, uint64_t uuid, uint64_t process, const char *name)
+{
+	struct block track;
+
+	track.size = 0;
+	add(&track, TRACK_UUID, uuid);
+	add(&track, TRACK_PARENT_UUID, process);
+	add_text(&track, TRACK_NAME, name);
+	write_track(out, &track);
+}
+
 void ctl_perfetto_counter(FILE *out, uint64_t uuid, uint64_t process, const char *name)
 {
 	struct block track, counter;

@@ -16,6 +16,7 @@
 void ctl_perfetto_begin(FILE *out, int64_t now_ns, int64_t unix_ns);
 void ctl_perfetto_process(FILE *out, uint64_t uuid, uint32_t pid, const char *name);
 void ctl_perfetto_thread(FILE *out, uint64_t uuid, uint32_t pid, uint32_t tid, const char *name);
+void ctl_perfetto_track(FILE *out, uint64_t uuid, uint64_t process, const char *name);
 void ctl_perfetto_counter(FILE *out, uint64_t uuid, uint64_t process, const char *name);
 
 /* flows: numbers of messages, the same where they are sent and where they are received. */

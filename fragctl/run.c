@@ -73,6 +73,13 @@ static int check_ways(const struct ctl_run_options *options)
 		return ctl_fail(CTL_USAGE, "--web and %s exclude each other%s",
 				options->in_process ? "--in-process" : role,
 				options->in_process ? "" : "; start fragctl web beside it");
+	if (options->trace != NULL && (options->in_process || role != NULL))
+		return ctl_fail(CTL_USAGE, "--trace and %s exclude each other%s",
+				options->in_process ? "--in-process" : role,
+				options->in_process ? "" : "; start fragctl trace beside it");
+	if (options->trace_on_failure && options->trace == NULL)
+		return ctl_fail(CTL_USAGE,
+				"--on-failure is about the file of --trace; give --trace FILE too");
 	if (options->top && (options->in_process || role != NULL || options->output.json))
 		return ctl_fail(CTL_USAGE, "--top and %s exclude each other",
 				options->in_process ? "--in-process"
@@ -186,6 +193,15 @@ int ctl_run(int argc, char **argv)
 		 .no_env = true,
 		 .help = "shows top meanwhile; runs it by a driver and a worker, or --workers",
 		 .on = &options.top},
+		{.name = "trace",
+		 .value = "FILE",
+		 .no_env = true,
+		 .help = "writes all that it does into a file for Perfetto; runs it by a driver and a worker, or --workers",
+		 .text = &options.trace},
+		{.name = "on-failure",
+		 .no_env = true,
+		 .help = "writes the trace only if the application fails or a host ends by itself, up to there",
+		 .on = &options.trace_on_failure},
 		{.name = "ucx",
 		 .value = "DIR",
 		 .help = "the folder with libucp.so.0 and the rest of the UCX that hosts use; default: the system's",
@@ -217,7 +233,7 @@ int ctl_run(int argc, char **argv)
 		exit_code = read_workers(workers, &options.workers);
 	if (exit_code == CTL_OK)
 		exit_code = check_ways(&options);
-	if ((options.web || options.top) && options.workers == 0)
+	if ((options.web || options.top || options.trace != NULL) && options.workers == 0)
 		options.workers = 1;
 	if (exit_code == CTL_OK)
 		exit_code = add_track(&options, &track);

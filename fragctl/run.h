@@ -18,6 +18,8 @@ struct ctl_run_options {
 	uint32_t workers;       /* of --workers; 0: none */
 	bool web;               /* a page in the browser shows it; then daemons run it */
 	bool top;               /* top has the terminal meanwhile */
+	const char *trace;      /* a file for a trace of all of it; NULL: none. Then daemons too */
+	bool trace_on_failure;  /* ... only where something fails */
 	struct ctl_roles roles;
 };
 

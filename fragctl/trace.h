@@ -19,7 +19,7 @@ struct ctl_trace_sums {
 	uint64_t backwards;       /* messages without an arrow, which would lead back in time */
 	uint64_t lost_records;    /* overwritten in a host before they were sent */
 	uint64_t lost_chunks;     /* dropped on the way */
-	uint64_t cut;             /* ticks that came when the trace was full */
+	uint64_t cut;             /* ticks that made room for later ones */
 	uint64_t unmatched;       /* messages without an arrow, because there are too many */
 	int64_t error_ns;         /* between the clocks of two hosts at most */
 	uint32_t unsure_hosts;    /* whose clock was never compared: placed by their system clock */
@@ -33,7 +33,22 @@ int ctl_trace_take(struct ctl_trace *trace, const uint8_t *bytes, uint32_t size)
 /* Once, when nothing more comes: matches messages. Returns 0 or -ENOMEM. */
 int ctl_trace_join(struct ctl_trace *trace);
 void ctl_trace_sums(const struct ctl_trace *trace, struct ctl_trace_sums *out);
+/* Whether a host was followed by another process and had not said that it ends. */
+bool ctl_trace_has_crash(const struct ctl_trace *trace);
 /* After ctl_trace_join. */
 void ctl_trace_write(const struct ctl_trace *trace, FILE *out);
+
+struct ctl_trace_wish {
+	const char *application, *file;
+	int64_t for_ns;  /* 0: until the application ends */
+	bool on_failure; /* until something fails; without that nothing is written */
+	bool is_quiet;
+	/* of `fragctl run`: its summary has stdout; ready_fd gets a byte once it is under way */
+	bool is_of_run;
+	int ready_fd;
+};
+
+/* Traces an application of the driver at that address. Returns an exit code, complained. */
+int ctl_trace_run(const struct ctl_trace_wish *wish, const char *address);
 
 #endif

@@ -12,12 +12,16 @@
  * it has in its flow.
  */
 
+#define MOVES_MAX 8 /* of hosts, for what messages prove of their clocks */
+
 static int compare_ends(const void *a, const void *b)
 {
 	const struct trace_end *x = a, *y = b;
 
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
+	if (x->is_sent != y->is_sent)
+		return x->is_sent ? -1 : 1;
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
 	return x->tick < y->tick ? -1 : x->tick > y->tick;
@@ -30,6 +34,19 @@ static int compare_marks(const void *a, const void *b)
 	if (x->tick != y->tick)
 		return x->tick < y->tick ? -1 : 1;
 	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct trace_sample *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
 static int compare_ticks(const void *a, const void *b, void *arg)
@@ -45,11 +62,6 @@ static int compare_ticks(const void *a, const void *b, void *arg)
 	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
 }
 
-static int64_t minus(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a - (uint64_t)b);
-}
-
 /* A host whose clock nobody has compared is placed by what its system clock showed. */
 static void place_hosts(struct ctl_trace *trace)
 {
@@ -60,10 +72,11 @@ static void place_hosts(struct ctl_trace *trace)
 
 		host->is_unsure = host->error_ns < 0;
 		if (host->is_unsure)
-			host->ahead_ns = minus(minus(host->first.now_ns, host->first.unix_ns),
-					       minus(first->now_ns, first->unix_ns));
-		host->first_ns = minus(host->first.now_ns, host->ahead_ns);
-		host->last_ns = minus(host->last.now_ns, host->ahead_ns);
+			host->ahead_ns = ctl_trace_minus(
+				ctl_trace_minus(host->first.now_ns, host->first.unix_ns),
+				ctl_trace_minus(first->now_ns, first->unix_ns));
+		host->first_ns = ctl_trace_minus(host->first.now_ns, host->ahead_ns);
+		host->last_ns = ctl_trace_minus(host->last.now_ns, host->ahead_ns);
 	}
 }
 
@@ -74,11 +87,10 @@ static void place_ticks(struct ctl_trace *trace)
 
 	for (uint32_t i = 0; i < trace->tick_count; i++) {
 		struct trace_tick *tick = &trace->ticks[i];
-		int64_t ahead_ns =
-			tick->is_placed ? tick->ahead_ns : trace->hosts[tick->host].ahead_ns;
+		int64_t ahead_ns = tick->is_placed ? 0 : trace->hosts[tick->host].ahead_ns;
 
-		tick->begin_ns = minus(tick->begin_ns, ahead_ns);
-		tick->end_ns = minus(tick->end_ns, ahead_ns);
+		tick->begin_ns = ctl_trace_minus(tick->begin_ns, ahead_ns);
+		tick->end_ns = ctl_trace_minus(tick->end_ns, ahead_ns);
 		trace->order[i] = i;
 	}
 	qsort_r(trace->order, trace->tick_count, sizeof(*trace->order), compare_ticks, trace);
@@ -95,29 +107,33 @@ static void place_ticks(struct ctl_trace *trace)
 }
 
 /* The sending end of a message: that of the last tick that can have sent it. */
-static const struct trace_end *find_sender(const struct trace_end *ends, uint32_t count,
-					   uint64_t key, uint64_t number)
+static const struct trace_end *find_sender(const struct ctl_trace *trace, uint64_t key,
+					   uint64_t number)
 {
+	const struct trace_end wanted = {
+		.key = key, .is_sent = true, .first = number, .tick = UINT32_MAX};
 	const struct trace_end *found;
-	uint32_t low = 0, high = count;
+	uint32_t low = 0, high = trace->end_count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (ends[middle].key < key ||
-		    (ends[middle].key == key && ends[middle].first <= number))
+		if (compare_ends(&trace->ends[middle], &wanted) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	found = low > 0 ? &ends[low - 1] : NULL;
-	return found != NULL && found->key == key && number - found->first < found->count ? found
-											  : NULL;
+	found = low > 0 ? &trace->ends[low - 1] : NULL;
+	return found != NULL && found->key == key && found->is_sent &&
+			       number - found->first < found->count
+		       ? found
+		       : NULL;
 }
 
 /*
  * An arrow leads from the begin of a tick to that of another. Where that would be back in time, as
- * when the receiver's tick had begun before, it leads into the midst of it.
+ * when the receiver's tick had begun before, it leads into the midst of it. Perfetto draws none
+ * that ends at the time at which it begins.
  */
 static void add_message(struct ctl_trace *trace, const struct trace_end *from,
 			const struct trace_end *to)
@@ -127,8 +143,8 @@ static void add_message(struct ctl_trace *trace, const struct trace_end *from,
 	const uint32_t i = trace->message_count;
 	int64_t at_ns = 0;
 
-	if (receiver->begin_ns < sender->begin_ns)
-		at_ns = sender->begin_ns;
+	if (receiver->begin_ns <= sender->begin_ns)
+		at_ns = sender->begin_ns + 1;
 	if (at_ns > receiver->end_ns) {
 		trace->backwards++;
 		return;
@@ -147,8 +163,10 @@ static uint64_t count_received(const struct ctl_trace *trace)
 	return count;
 }
 
-static void match(struct ctl_trace *trace, const struct trace_end *sent, uint32_t sent_count,
-		  uint64_t most)
+/* Calls fn with both ends of each message, as long as there is room for them. */
+static void match(struct ctl_trace *trace, uint64_t most,
+		  void (*fn)(struct ctl_trace *trace, const struct trace_end *from,
+			     const struct trace_end *to))
 {
 	uint64_t looked = 0; /* counts that hosts have sent may be anything */
 
@@ -157,10 +175,83 @@ static void match(struct ctl_trace *trace, const struct trace_end *sent, uint32_
 
 		for (uint32_t k = 0; !to->is_sent && k < to->count && looked < most;
 		     k++, looked++) {
-			from = find_sender(sent, sent_count, to->key, to->first + k);
+			from = find_sender(trace, to->key, to->first + k);
 			if (from != NULL)
-				add_message(trace, from, to);
+				fn(trace, from, to);
 		}
+	}
+}
+
+/*
+ * Messages prove more of clocks than was known when they were sent: none was received before it was
+ * sent. A host whose messages say so is moved, by no more than its clock may be wrong, and by no
+ * more than leaves all other messages in order.
+ */
+static void measure(struct ctl_trace *trace, const struct trace_end *from,
+		    const struct trace_end *to)
+{
+	const struct trace_tick *sender = &trace->ticks[from->tick],
+				*receiver = &trace->ticks[to->tick];
+	struct trace_moves *a = &trace->hosts[sender->host].moves,
+			   *b = &trace->hosts[receiver->host].moves;
+	const int64_t gap_ns = ctl_trace_minus(receiver->end_ns, sender->begin_ns + 1);
+
+	if (a == b)
+		return;
+	if (gap_ns < 0) {
+		a->earlier_ns = a->earlier_ns > -gap_ns ? a->earlier_ns : -gap_ns;
+		b->later_ns = b->later_ns > -gap_ns ? b->later_ns : -gap_ns;
+	}
+	a->later_max_ns = a->later_max_ns < gap_ns ? a->later_max_ns : gap_ns;
+	b->earlier_max_ns = b->earlier_max_ns < gap_ns ? b->earlier_max_ns : gap_ns;
+}
+
+static int64_t least(int64_t a, int64_t b, int64_t c)
+{
+	int64_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+static bool move_host(struct ctl_trace *trace, uint32_t index)
+{
+	struct trace_host *host = &trace->hosts[index];
+	const struct trace_moves *moves = &host->moves;
+	const int64_t left_ns = host->worst_ns - host->moved_ns;
+	int64_t by_ns = least(moves->later_ns, moves->later_max_ns, left_ns);
+
+	if (by_ns <= 0)
+		by_ns = -least(moves->earlier_ns, moves->earlier_max_ns, left_ns);
+	if (by_ns == 0 || left_ns <= 0 || moves->later_ns + moves->earlier_ns == 0)
+		return false;
+	for (uint32_t i = 0; i < trace->tick_count; i++) {
+		if (trace->ticks[i].host != index)
+			continue;
+		trace->ticks[i].begin_ns += by_ns;
+		trace->ticks[i].end_ns += by_ns;
+	}
+	for (uint32_t i = 0; i < trace->sample_count; i++)
+		if (trace->samples[i].host == index)
+			trace->samples[i].at_ns += by_ns;
+	host->first_ns += by_ns;
+	host->last_ns += by_ns;
+	host->moved_ns += by_ns > 0 ? by_ns : -by_ns;
+	return true;
+}
+
+/* One host after the other, since each changes what the others may do; the first one stays. */
+static void move_hosts(struct ctl_trace *trace, uint64_t most)
+{
+	bool has_moved = true;
+
+	for (int round = 0; has_moved && round < MOVES_MAX; round++) {
+		for (uint32_t i = 0; i < trace->host_count; i++)
+			trace->hosts[i].moves = (struct trace_moves){.later_max_ns = INT64_MAX,
+								     .earlier_max_ns = INT64_MAX};
+		match(trace, most, measure);
+		has_moved = false;
+		for (uint32_t i = 1; !has_moved && i < trace->host_count; i++)
+			has_moved = move_host(trace, i);
 	}
 }
 
@@ -180,8 +271,6 @@ static void sort_marks(struct ctl_trace *trace)
 int ctl_trace_join(struct ctl_trace *trace)
 {
 	uint64_t most = count_received(trace);
-	struct trace_end *sent = fragi_calloc(trace->end_count + 1, sizeof(*sent));
-	uint32_t sent_count = 0;
 
 	if (most > TRACE_MESSAGES_MAX) {
 		trace->unmatched += most - TRACE_MESSAGES_MAX;
@@ -190,20 +279,23 @@ int ctl_trace_join(struct ctl_trace *trace)
 	trace->order = fragi_calloc(trace->tick_count + 1, sizeof(*trace->order));
 	trace->sent = fragi_calloc(most + 1, sizeof(*trace->sent));
 	trace->received = fragi_calloc(most + 1, sizeof(*trace->received));
-	if (sent == NULL || trace->order == NULL || trace->sent == NULL ||
-	    trace->received == NULL) {
-		fragi_free(sent);
+	if (trace->order == NULL || trace->sent == NULL || trace->received == NULL)
 		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < trace->end_count; i++)
-		if (trace->ends[i].is_sent)
-			sent[sent_count++] = trace->ends[i];
-	qsort(sent, sent_count, sizeof(*sent), compare_ends);
+	if (trace->end_count > 0)
+		qsort(trace->ends, trace->end_count, sizeof(*trace->ends), compare_ends);
 	place_hosts(trace);
 	place_ticks(trace);
-	match(trace, sent, sent_count, most);
+	for (uint32_t i = 0; i < trace->sample_count; i++)
+		if (!trace->samples[i].is_placed)
+			trace->samples[i].at_ns =
+				ctl_trace_minus(trace->samples[i].at_ns,
+						trace->hosts[trace->samples[i].host].ahead_ns);
+	if (trace->sample_count > 0)
+		qsort(trace->samples, trace->sample_count, sizeof(*trace->samples),
+		      compare_samples);
+	move_hosts(trace, most);
+	match(trace, most, add_message);
 	sort_marks(trace);
-	fragi_free(sent);
 	return 0;
 }
 
@@ -223,7 +315,7 @@ void ctl_trace_sums(const struct ctl_trace *trace, struct ctl_trace_sums *out)
 		out->lost_records += host->last.lost;
 		out->lost_chunks += host->lost_chunks;
 		out->unsure_hosts += host->is_unsure;
-		if (host->worst_ns > out->error_ns)
-			out->error_ns = host->worst_ns;
+		if (host->worst_ns + host->moved_ns > out->error_ns)
+			out->error_ns = host->worst_ns + host->moved_ns;
 	}
 }

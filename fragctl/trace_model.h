@@ -3,16 +3,19 @@
 #define CTL_TRACE_MODEL_H
 
 #include <base/identity.h>
+#include <edge/ledger.h>
 #include <fragctl/trace.h>
 
 /* What the files of a trace share: trace_take.c reads chunks, trace_join.c finds messages,
  * trace_write.c writes them. */
 #define TRACE_HOSTS_MAX 1024u
-#define TRACE_TICKS_MAX (UINT32_C(1) << 22)
-#define TRACE_ENDS_MAX (UINT32_C(1) << 23)
+/* All arrays together take 400 MB at most. */
+#define TRACE_TICKS_MAX (UINT32_C(1) << 21)
+#define TRACE_SAMPLES_MAX (UINT32_C(1) << 20)
+#define TRACE_ENDS_MAX (UINT32_C(1) << 22)
 #define TRACE_ROWS_MAX 65536u
 #define TRACE_THREADS_MAX 1024u
-#define TRACE_MESSAGES_MAX (UINT32_C(1) << 22)
+#define TRACE_MESSAGES_MAX (UINT32_C(1) << 21)
 
 struct trace_flow {
 	char *from, *to; /* NULL: it is not named yet */
@@ -24,6 +27,11 @@ struct trace_thread {
 	char name[32];
 };
 
+/* By how much a host can be moved on the clock of the trace, and would have to be (join). */
+struct trace_moves {
+	int64_t later_ns, earlier_ns, later_max_ns, earlier_max_ns;
+};
+
 struct trace_host {
 	struct fragi_trace_host first, last;
 	int64_t first_ns, last_ns; /* on the trace's clock */
@@ -33,6 +41,7 @@ struct trace_host {
 	uint32_t peer_count;
 	char **ops;
 	uint32_t op_count;
+	char *pools[FRAGI_POOLS_MAX]; /* NULL: it is not named */
 	struct trace_flow *flows;
 	uint32_t flow_count;
 	struct trace_thread threads[TRACE_THREADS_MAX];
@@ -40,12 +49,14 @@ struct trace_host {
 	uint64_t lost_chunks;
 	/* its clock minus that of the trace; error_ns -1: not known yet */
 	int64_t ahead_ns, error_ns, worst_ns;
+	int64_t moved_ns; /* by what its messages prove */
+	struct trace_moves moves;
 	bool is_unsure;
+	bool ends; /* it has said so */
 };
 
 struct trace_tick {
-	int64_t begin_ns, end_ns; /* of the host, and after the join of the trace */
-	int64_t ahead_ns;         /* of its host's clock when it came */
+	int64_t begin_ns, end_ns; /* of the trace; not is_placed: of the host, until the join */
 	uint32_t host, op, tid;
 	bool is_placed;
 	/* its marks, after the join */
@@ -62,9 +73,17 @@ struct trace_end {
 
 /* An end of a message that was matched. */
 struct trace_mark {
-	uint32_t tick;
-	uint64_t id;
+	uint32_t tick, id;
 	int64_t at_ns; /* within its tick; 0: at its begin */
+};
+
+/* What was seen of an operator, a pool or a flow. */
+struct trace_sample {
+	int64_t at_ns; /* as the times of a tick */
+	uint64_t value;
+	uint32_t host, row;
+	enum fragi_trace_kind kind;
+	bool is_placed;
 };
 
 struct ctl_trace {
@@ -73,8 +92,10 @@ struct ctl_trace {
 	struct trace_tick *ticks;
 	uint32_t tick_count, tick_room;
 	struct trace_end *ends;
-	uint32_t end_count, end_room;
-	uint64_t cut;
+	uint32_t end_count, end_room; /* after the join by flow, those that sent first */
+	struct trace_sample *samples; /* after the join by what they are of, and time */
+	uint32_t sample_count, sample_room;
+	uint64_t cut; /* ticks that made room for later ones */
 	/* after the join */
 	uint32_t *order;                    /* of ticks: by host, thread and begin */
 	struct trace_mark *sent, *received; /* by tick */
@@ -83,5 +104,29 @@ struct ctl_trace {
 	/* messages whose receiver's tick ended before that of the sender began */
 	uint64_t backwards;
 };
+
+/* A number for each track of the file. */
+enum trace_track {
+	TRACE_TRACK_PROCESS,
+	TRACE_TRACK_THREAD,
+	TRACE_TRACK_QUEUE,
+	TRACE_TRACK_OPERATOR,
+	TRACE_TRACK_POOL,
+	TRACE_TRACK_LOST,
+};
+static inline uint64_t ctl_trace_track(uint32_t host, enum trace_track kind, uint32_t row)
+{
+	return (uint64_t)(host + 1) << 40 | (uint64_t)kind << 32 | row;
+}
+/* "a.out -> b.in: WHAT" */
+void ctl_trace_name_flow(const struct trace_flow *flow, const char *what, char *out, size_t size);
+/* trace_waits.c: what operators waited for, pools and losses. */
+void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out);
+
+/* Of times that a host may have made up. */
+static inline int64_t ctl_trace_minus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
 
 #endif

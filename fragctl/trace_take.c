@@ -24,6 +24,8 @@ static void host_fini(struct trace_host *host)
 		fragi_free(host->flows[i].from);
 		fragi_free(host->flows[i].to);
 	}
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++)
+		fragi_free(host->pools[i]);
 	fragi_free(host->ops);
 	fragi_free(host->flows);
 	fragi_free(host->peers);
@@ -39,14 +41,15 @@ void ctl_trace_destroy(struct ctl_trace *trace)
 	fragi_free(trace->hosts);
 	fragi_free(trace->ticks);
 	fragi_free(trace->ends);
+	fragi_free(trace->samples);
 	fragi_free(trace->sent);
 	fragi_free(trace->received);
 	fragi_free(trace->order);
 	fragi_free(trace);
 }
 
-/* Makes room for an index. New items are zero. Returns 0, -EBADMSG beyond the most, or -ENOMEM. */
-static int grow(void *items, uint32_t *count, uint32_t index, uint32_t most, size_t size)
+/* Makes room for an index. Returns 0, -EBADMSG beyond the most, or -ENOMEM. */
+static int reserve(void *items, uint32_t *count, uint32_t index, uint32_t most, size_t size)
 {
 	uint8_t *grown;
 	uint32_t room = *count;
@@ -60,10 +63,20 @@ static int grow(void *items, uint32_t *count, uint32_t index, uint32_t most, siz
 	grown = fragi_realloc(*(void **)items, room * size);
 	if (grown == NULL)
 		return -ENOMEM;
-	memset(grown + *count * size, 0, (room - *count) * size);
 	*(void **)items = grown;
 	*count = room;
 	return 0;
+}
+
+/* The same. New items are zero. */
+static int grow(void *items, uint32_t *count, uint32_t index, uint32_t most, size_t size)
+{
+	uint32_t before = *count;
+	int r = reserve(items, count, index, most, size);
+
+	if (r == 0 && *count > before)
+		memset(*(uint8_t **)items + before * size, 0, (*count - before) * size);
+	return r;
 }
 
 static int keep_text(char **kept, const char *text)
@@ -114,6 +127,16 @@ static int take_host(struct ctl_trace *trace, const struct fragi_trace_read *rea
 	return keep_text(&host->name, read->text);
 }
 
+bool ctl_trace_has_crash(const struct ctl_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->host_count; i++)
+		for (uint32_t k = 0; !trace->hosts[i].ends && k < trace->host_count; k++)
+			if (trace->hosts[k].first.host == trace->hosts[i].first.host &&
+			    trace->hosts[k].first.epoch > trace->hosts[i].first.epoch)
+				return true;
+	return false;
+}
+
 static int take_peer(struct trace_host *host, const struct fragi_trace_peer *peer)
 {
 	struct fragi_trace_peer *grown;
@@ -148,6 +171,12 @@ static int take_op(struct trace_host *host, const struct fragi_trace_read *read)
 	int r = grow(&host->ops, &host->op_count, read->row, TRACE_ROWS_MAX, sizeof(*host->ops));
 
 	return r < 0 ? r : keep_text(&host->ops[read->row], read->text);
+}
+
+static int take_pool(struct trace_host *host, const struct fragi_trace_read *read)
+{
+	return read->row < FRAGI_POOLS_MAX ? keep_text(&host->pools[read->row], read->text)
+					   : -EBADMSG;
 }
 
 static void take_thread(struct trace_host *host, const struct fragi_trace_read *read)
@@ -220,18 +249,40 @@ static uint64_t key_of(const struct ctl_trace *trace, const struct trace_host *h
 	return UINT64_C(1) << 63 | flow->link << 24 | flow->flow;
 }
 
+/* The last ticks are kept: those that came first make room, a quarter of all at a time. */
+static void make_room(struct ctl_trace *trace)
+{
+	const uint32_t gone = trace->tick_count / 4;
+	uint32_t kept = 0;
+
+	if (trace->tick_count < TRACE_TICKS_MAX && trace->end_count < TRACE_ENDS_MAX)
+		return;
+	for (uint32_t i = 0; i < trace->end_count; i++) {
+		if (trace->ends[i].tick < gone)
+			continue;
+		trace->ends[kept] = trace->ends[i];
+		trace->ends[kept++].tick -= gone;
+	}
+	trace->end_count = kept;
+	trace->tick_count -= gone;
+	memmove(trace->ticks, trace->ticks + gone, trace->tick_count * sizeof(*trace->ticks));
+	trace->cut += gone;
+}
+
 static int add_tick(struct ctl_trace *trace, const struct trace_host *host,
 		    const struct fragi_trace_record *record)
 {
-	int r = grow(&trace->ticks, &trace->tick_room, trace->tick_count, TRACE_TICKS_MAX,
-		     sizeof(*trace->ticks));
+	int64_t ahead_ns = host->error_ns >= 0 ? host->ahead_ns : 0;
+	int r;
 
+	make_room(trace);
+	r = reserve(&trace->ticks, &trace->tick_room, trace->tick_count, TRACE_TICKS_MAX,
+		    sizeof(*trace->ticks));
 	if (r < 0)
 		return r;
 	trace->ticks[trace->tick_count++] = (struct trace_tick){
-		.begin_ns = (int64_t)record->begin,
-		.end_ns = (int64_t)record->value,
-		.ahead_ns = host->ahead_ns,
+		.begin_ns = ctl_trace_minus((int64_t)record->begin, ahead_ns),
+		.end_ns = ctl_trace_minus((int64_t)record->value, ahead_ns),
 		.is_placed = host->error_ns >= 0,
 		.host = (uint32_t)(host - trace->hosts),
 		.op = record->object,
@@ -245,8 +296,8 @@ static int add_end(struct ctl_trace *trace, const struct trace_host *host,
 {
 	const struct trace_flow *flow =
 		record->object < host->flow_count ? &host->flows[record->object] : NULL;
-	int r = grow(&trace->ends, &trace->end_room, trace->end_count, TRACE_ENDS_MAX,
-		     sizeof(*trace->ends));
+	int r = reserve(&trace->ends, &trace->end_room, trace->end_count, TRACE_ENDS_MAX,
+			sizeof(*trace->ends));
 
 	if (r == -EBADMSG && record->kind == FRAGI_TRACE_RECEIVED)
 		trace->unmatched += record->count;
@@ -265,6 +316,33 @@ static int add_end(struct ctl_trace *trace, const struct trace_host *host,
 	return 0;
 }
 
+static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
+		      const struct fragi_trace_record *record)
+{
+	uint32_t gone = trace->sample_count == TRACE_SAMPLES_MAX ? TRACE_SAMPLES_MAX / 4 : 0;
+	int64_t ahead_ns = host->error_ns >= 0 ? host->ahead_ns : 0;
+	int r;
+
+	if (gone > 0) { /* the last are kept, as of ticks */
+		trace->sample_count -= gone;
+		memmove(trace->samples, trace->samples + gone,
+			trace->sample_count * sizeof(*trace->samples));
+	}
+	r = reserve(&trace->samples, &trace->sample_room, trace->sample_count, TRACE_SAMPLES_MAX,
+		    sizeof(*trace->samples));
+	if (r < 0)
+		return r;
+	trace->samples[trace->sample_count++] = (struct trace_sample){
+		.at_ns = ctl_trace_minus((int64_t)record->begin, ahead_ns),
+		.value = record->value,
+		.host = (uint32_t)(host - trace->hosts),
+		.row = record->object,
+		.kind = record->kind,
+		.is_placed = host->error_ns >= 0,
+	};
+	return 0;
+}
+
 static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 			const struct fragi_trace_read *read)
 {
@@ -274,14 +352,22 @@ static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 	for (uint32_t i = 0; r == 0 && i < read->record_count; i++) {
 		const struct fragi_trace_record record = fragi_trace_record_at(read, i);
 
-		if (record.kind == FRAGI_TRACE_TICK) {
+		switch (record.kind) {
+		case FRAGI_TRACE_TICK:
 			r = add_tick(trace, host, &record);
 			has_tick = r == 0;
-			trace->cut += r == -EBADMSG;
-		} else if (record.kind != FRAGI_TRACE_SENT && record.kind != FRAGI_TRACE_RECEIVED) {
+			break;
+		case FRAGI_TRACE_SENT:
+		case FRAGI_TRACE_RECEIVED:
+			r = has_tick ? add_end(trace, host, &record) : 0;
+			break;
+		case FRAGI_TRACE_USE:
+		case FRAGI_TRACE_POOL:
+		case FRAGI_TRACE_LOST:
+			r = add_sample(trace, host, &record);
+			break;
+		default:
 			return -EBADMSG;
-		} else if (has_tick) {
-			r = add_end(trace, host, &record);
 		}
 		r = r == -EBADMSG ? 0 : r;
 	}
@@ -308,6 +394,9 @@ int ctl_trace_take(struct ctl_trace *trace, const uint8_t *bytes, uint32_t size)
 		case FRAGI_TRACE_FLOW:
 			taken = take_flow(host, &read);
 			break;
+		case FRAGI_TRACE_POOL_NAME:
+			taken = take_pool(host, &read);
+			break;
 		case FRAGI_TRACE_THREAD:
 			take_thread(host, &read);
 			break;
@@ -317,6 +406,9 @@ int ctl_trace_take(struct ctl_trace *trace, const uint8_t *bytes, uint32_t size)
 		case FRAGI_TRACE_RECORDS:
 			place(trace, host);
 			taken = take_records(trace, host, &read);
+			break;
+		case FRAGI_TRACE_END:
+			host->ends = true;
 			break;
 		}
 	}

@@ -13,17 +13,12 @@
 
 static uint64_t process_track(uint32_t host)
 {
-	return (uint64_t)(host + 1) << 40;
+	return ctl_trace_track(host, TRACE_TRACK_PROCESS, 0);
 }
 
 static uint64_t thread_track(uint32_t host, uint32_t tid)
 {
-	return process_track(host) | UINT64_C(1) << 32 | tid;
-}
-
-static uint64_t counter_track(uint32_t host, uint32_t row)
-{
-	return process_track(host) | UINT64_C(2) << 32 | row;
+	return ctl_trace_track(host, TRACE_TRACK_THREAD, tid);
 }
 
 /* Two machines may have the same one: Perfetto would take it for one process. */
@@ -86,13 +81,15 @@ static void write_more(FILE *out, uint64_t track, const struct trace_tick *tick,
 		       const struct trace_mark *sent, const struct trace_mark *received)
 {
 	for (uint32_t i = MARKS_MAX; i < tick->sent_count; i++) {
-		const struct ctl_perfetto_flows one = {&sent[i].id, NULL, 1, 0};
+		const uint64_t id = sent[i].id;
+		const struct ctl_perfetto_flows one = {&id, NULL, 1, 0};
 
 		ctl_perfetto_slice(out, track, tick->begin_ns, "sends", &one);
 		ctl_perfetto_slice_end(out, track, tick->begin_ns, NULL);
 	}
 	for (uint32_t i = 0; i < tick->received_count; i++) {
-		const struct ctl_perfetto_flows one = {NULL, &received[i].id, 0, 1};
+		const uint64_t id = received[i].id;
+		const struct ctl_perfetto_flows one = {NULL, &id, 0, 1};
 		int64_t at_ns = received[i].at_ns != 0 ? received[i].at_ns : tick->begin_ns;
 
 		if (i < MARKS_MAX && received[i].at_ns == 0)
@@ -121,50 +118,46 @@ static void write_tick(const struct ctl_trace *trace, const struct trace_tick *t
 
 /* A message enters the queue when the tick that sent it ends, and leaves it when one begins. */
 struct level {
-	uint64_t key;
 	int64_t at_ns;
 	uint64_t number; /* of the next message at that end */
 	bool is_sent;
-	uint32_t host, row;
 };
 
 static int compare_levels(const void *a, const void *b)
 {
 	const struct level *x = a, *y = b;
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
 	if (x->at_ns != y->at_ns)
 		return x->at_ns < y->at_ns ? -1 : 1;
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static void name_counter(const struct ctl_trace *trace, const struct level *level, uint64_t track,
-			 FILE *out)
+void ctl_trace_name_flow(const struct trace_flow *flow, const char *what, char *out, size_t size)
 {
-	const struct trace_flow *flow = &trace->hosts[level->host].flows[level->row];
-	char name[2 * FRAGI_TRACE_TEXT_MAX];
-
-	snprintf(name, sizeof(name), "%s%s%s: queued", flow->from,
-		 flow->from[0] != '\0' && flow->to[0] != '\0' ? " -> " : "", flow->to);
-	ctl_perfetto_counter(out, track, process_track(level->host), name);
+	snprintf(out, size, "%s%s%s: %s", flow->from,
+		 flow->from[0] != '\0' && flow->to[0] != '\0' ? " -> " : "", flow->to, what);
 }
 
-/* The levels of one flow. */
-static void write_counter(const struct ctl_trace *trace, const struct level *levels, uint32_t count,
-			  FILE *out)
+/* Of one flow; the first end is that of a sender, which knows both names, if there is any. */
+static void write_counter(const struct ctl_trace *trace, const struct trace_end *ends,
+			  uint32_t count, struct level *levels, FILE *out)
 {
-	const struct level *at = levels;
-	uint64_t track, sent = 0, received = 0;
+	const uint32_t host = trace->ticks[ends->tick].host;
+	const struct trace_flow *flow = &trace->hosts[host].flows[ends->row];
+	const uint64_t track = ctl_trace_track(host, TRACE_TRACK_QUEUE, ends->row);
+	uint64_t sent = 0, received = 0;
 	bool has_sent = false, has_received = false;
+	char name[2 * FRAGI_TRACE_TEXT_MAX];
 
-	for (uint32_t i = 0; i < count; i++) /* that of the sender knows both names */
-		if (levels[i].is_sent) {
-			at = &levels[i];
-			break;
-		}
-	track = counter_track(at->host, at->row);
-	name_counter(trace, at, track, out);
+	ctl_trace_name_flow(flow, "queued", name, sizeof(name));
+	ctl_perfetto_counter(out, track, process_track(host), name);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_tick *tick = &trace->ticks[ends[i].tick];
+
+		levels[i] = (struct level){ends[i].is_sent ? tick->end_ns : tick->begin_ns,
+					   ends[i].first + ends[i].count, ends[i].is_sent};
+	}
+	qsort(levels, count, sizeof(*levels), compare_levels);
 	for (uint32_t i = 0; i < count; i++) {
 		has_sent |= levels[i].is_sent;
 		has_received |= !levels[i].is_sent;
@@ -175,31 +168,30 @@ static void write_counter(const struct ctl_trace *trace, const struct level *lev
 	}
 }
 
+/* The ends of a flow stand together. */
+static uint32_t run_of(const struct ctl_trace *trace, uint32_t first)
+{
+	uint32_t count = 1;
+
+	while (first + count < trace->end_count &&
+	       trace->ends[first + count].key == trace->ends[first].key)
+		count++;
+	return count;
+}
+
 static void write_counters(const struct ctl_trace *trace, FILE *out)
 {
-	struct level *levels = fragi_calloc(trace->end_count + 1, sizeof(*levels));
-	uint32_t first = 0;
+	struct level *levels;
+	uint32_t most = 1, count;
 
-	for (uint32_t i = 0; levels != NULL && i < trace->end_count; i++) {
-		const struct trace_end *end = &trace->ends[i];
-		const struct trace_tick *tick = &trace->ticks[end->tick];
-
-		levels[i] = (struct level){
-			.key = end->key,
-			.at_ns = end->is_sent ? tick->end_ns : tick->begin_ns,
-			.number = end->first + end->count,
-			.is_sent = end->is_sent,
-			.host = tick->host,
-			.row = end->row,
-		};
+	for (uint32_t i = 0; i < trace->end_count; i += count) {
+		count = run_of(trace, i);
+		most = count > most ? count : most;
 	}
-	if (levels != NULL)
-		qsort(levels, trace->end_count, sizeof(*levels), compare_levels);
-	for (uint32_t i = 1; levels != NULL && i <= trace->end_count; i++) {
-		if (i < trace->end_count && levels[i].key == levels[first].key)
-			continue;
-		write_counter(trace, &levels[first], i - first, out);
-		first = i;
+	levels = fragi_calloc(most, sizeof(*levels));
+	for (uint32_t i = 0; levels != NULL && i < trace->end_count; i += count) {
+		count = run_of(trace, i);
+		write_counter(trace, &trace->ends[i], count, levels, out);
 	}
 	fragi_free(levels);
 }
@@ -223,4 +215,5 @@ void ctl_trace_write(const struct ctl_trace *trace, FILE *out)
 		before = tick;
 	}
 	write_counters(trace, out);
+	ctl_trace_write_samples(trace, out);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 
 #define RIG_FAIL(...) cr_assert_fail(__VA_ARGS__)
 #include "rig_ops.h"
 
+#include <base/look.h>
 #include <base/trace.h>
 #include <base/bytes.h>
 #include <fragctl/trace_model.h>
@@ -93,6 +95,86 @@ Test(trace, what_is_lost_is_counted)
 	fragi_trace_ring_destroy(ring);
 }
 
+/*
+ * A thread that was preempted while it wrote keeps its slot: what others write there meanwhile is
+ * lost, and what it writes itself is not taken for theirs.
+ */
+Test(trace, a_slot_has_one_writer)
+{
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_record old = {.kind = FRAGI_TRACE_TICK, .object = 1};
+	uint64_t place = 1, lost = 0;
+	uint32_t read = 0;
+
+	cr_assert_not_null(ring);
+	put_tick(ring, 2, 0);
+	atomic_store(&ring->slots[0].place, FRAGI_TRACE_BUSY);
+	for (uint32_t i = 1; i <= FRAGI_TRACE_SLOTS; i++)
+		put_tick(ring, 3, 0);
+	while (fragi_trace_next(ring, &place, &lost, records) > 0)
+		read++;
+	cr_expect_eq(read, FRAGI_TRACE_SLOTS - 1);
+	cr_expect_eq(place, FRAGI_TRACE_SLOTS, "it waits for the record that is not written");
+	atomic_store(&ring->slots[0].place, 1);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 0, "an old record");
+	put_tick(ring, 4, 0);
+	fragi_trace_put(ring, 0, &old);
+	for (uint32_t i = 1; i < FRAGI_TRACE_SLOTS; i++)
+		put_tick(ring, 5, 0);
+	fragi_trace_put(ring, FRAGI_TRACE_SLOTS, &old);
+	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
+	cr_expect_eq(records[0].object, 4);
+	cr_expect_eq(lost, 1);
+	fragi_trace_ring_destroy(ring);
+}
+
+#define WRITERS 3
+#define WRITTEN 200000u
+
+/* Records whose words belong together: those of two writers never mix. */
+static void *write_many(void *arg)
+{
+	struct fragi_trace_ring *ring = arg;
+
+	for (uint32_t i = 0; i < WRITTEN; i++) {
+		const uint64_t place = fragi_trace_take(ring, 1);
+		const struct fragi_trace_record record = {
+			.begin = place,
+			.value = place,
+			.object = place & 0xffffff,
+			.kind = FRAGI_TRACE_TICK,
+			.count = place & 0xffffff,
+		};
+
+		fragi_trace_put(ring, place, &record);
+	}
+	return NULL;
+}
+
+Test(trace, records_of_many_threads_do_not_mix)
+{
+	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	pthread_t threads[WRITERS];
+	uint64_t place = 0, lost = 0, read = 0;
+
+	cr_assert_not_null(ring);
+	for (int i = 0; i < WRITERS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, write_many, ring), 0);
+	while (read + lost < WRITERS * WRITTEN - FRAGI_TRACE_SLOTS) {
+		if (fragi_trace_next(ring, &place, &lost, records) == 0)
+			continue;
+		read++;
+		cr_assert_eq(records[0].begin, place - 1);
+		cr_assert_eq(records[0].value, place - 1);
+		cr_assert_eq(records[0].object, (place - 1) & 0xffffff);
+		cr_assert_eq(records[0].count, (place - 1) & 0xffffff);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(threads[i], NULL);
+	cr_expect_gt(read, 0);
+	fragi_trace_ring_destroy(ring);
+}
+
 static struct fragi_trace_chunk chunk;
 
 static void fill_chunk(struct fragi_trace_ring *ring)
@@ -109,6 +191,8 @@ static void fill_chunk(struct fragi_trace_ring *ring)
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_OPERATOR, 2, "two.rx"));
 	cr_expect(fragi_trace_add_flow(&chunk, &flow, "", "two.rx.in"));
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_THREAD, 4242, "frag-two"));
+	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_POOL_NAME, 1, "two.frames"));
+	cr_expect(fragi_trace_add_end(&chunk));
 	fragi_trace_add_records(&chunk, ring, &interval, &place, &lost);
 }
 
@@ -165,21 +249,72 @@ Test(trace, messages_belong_to_a_tick_of_their_host)
 	ctl_trace_destroy(trace);
 }
 
-/* Messages for which a trace has no room are counted. */
+/* A trace that is full keeps what came last, and counts what made room for it. */
+Test(trace, a_full_trace_keeps_the_last_ticks)
+{
+	struct ctl_trace *trace = ctl_trace_create();
+	struct ctl_trace_sums sums;
+
+	cr_assert_not_null(trace);
+	fill_of_host(1);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	trace->ticks = realloc(trace->ticks, TRACE_TICKS_MAX * sizeof(*trace->ticks));
+	trace->ends = realloc(trace->ends, 3 * sizeof(*trace->ends));
+	cr_assert(trace->ticks != NULL && trace->ends != NULL);
+	for (uint32_t i = 1; i < TRACE_TICKS_MAX; i++) {
+		trace->ticks[i] = trace->ticks[0];
+		trace->ticks[i].tid = i;
+	}
+	trace->ends[1] = trace->ends[2] = trace->ends[0];
+	trace->ends[1].tick = TRACE_TICKS_MAX / 4;
+	trace->ends[2].tick = TRACE_TICKS_MAX - 1;
+	trace->tick_count = trace->tick_room = TRACE_TICKS_MAX;
+	trace->end_count = trace->end_room = 3;
+	fill_of_host(1);
+	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	cr_expect_eq(trace->tick_count, TRACE_TICKS_MAX / 4 * 3 + 1);
+	cr_expect_eq(trace->ticks[0].tid, TRACE_TICKS_MAX / 4);
+	cr_expect_eq(trace->ticks[trace->tick_count - 2].tid, TRACE_TICKS_MAX - 1);
+	cr_expect_eq(trace->end_count, 3);
+	cr_expect_eq(trace->ends[0].tick, 0);
+	cr_expect_eq(trace->ends[1].tick, TRACE_TICKS_MAX / 4 * 3 - 1);
+	cr_expect_eq(trace->ends[2].tick, TRACE_TICKS_MAX / 4 * 3);
+	ctl_trace_sums(trace, &sums);
+	cr_expect_eq(sums.cut, TRACE_TICKS_MAX / 4);
+	ctl_trace_destroy(trace);
+}
+
+/* Arrows are drawn for as many messages as there is room for; the others are counted. */
 Test(trace, messages_beyond_the_room_are_counted)
 {
 	struct ctl_trace *trace = ctl_trace_create();
 	struct ctl_trace_sums sums;
 
 	cr_assert_not_null(trace);
-	trace->end_count = trace->end_room = TRACE_ENDS_MAX;
 	fill_of_host(1);
 	cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
-	trace->end_count = trace->end_room = 0;
+	trace->ends[0].count = TRACE_MESSAGES_MAX + 7;
 	cr_expect_eq(ctl_trace_join(trace), 0);
 	ctl_trace_sums(trace, &sums);
 	cr_expect_eq(sums.ticks, 1);
-	cr_expect_eq(sums.unmatched, 70001);
+	cr_expect_eq(sums.unmatched, 7);
+	ctl_trace_destroy(trace);
+}
+
+/* A host that did not say that it ends, and was followed by another process, has crashed. */
+Test(trace, a_host_that_ends_by_itself_is_told_from_one_that_was_ended)
+{
+	struct ctl_trace *trace = ctl_trace_create();
+	struct fragi_trace_host host = {.host = 1, .epoch = 1};
+
+	cr_assert_not_null(trace);
+	for (host.epoch = 1; host.epoch <= 3; host.epoch++) {
+		chunk.size = 0;
+		cr_assert(fragi_trace_add_host(&chunk, &host, "host", ""));
+		cr_assert(host.epoch != 1 || fragi_trace_add_end(&chunk));
+		cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+		cr_expect_eq(ctl_trace_has_crash(trace), host.epoch == 3);
+	}
 	ctl_trace_destroy(trace);
 }
 
@@ -218,6 +353,10 @@ Test(trace, chunks_are_read_as_they_were_written)
 	cr_expect_str_eq(read.other, "two.rx.in");
 	read = read_one(&at, FRAGI_TRACE_THREAD);
 	cr_expect_eq(read.tid, 4242);
+	read = read_one(&at, FRAGI_TRACE_POOL_NAME);
+	cr_expect_eq(read.row, 1);
+	cr_expect_str_eq(read.text, "two.frames");
+	(void)read_one(&at, FRAGI_TRACE_END);
 	read = read_one(&at, FRAGI_TRACE_RECORDS);
 	cr_assert_eq(read.record_count, 2);
 	record = fragi_trace_record_at(&read, 0);
@@ -263,6 +402,7 @@ static struct {
 	uint32_t ticks[2];
 	uint64_t next[2]; /* message at each end; UINT64_MAX: none has come */
 	uint64_t ended_ns[2];
+	bool has_use[2];
 } seen;
 
 static void take_records(const struct fragi_trace_read *read)
@@ -280,6 +420,13 @@ static void take_records(const struct fragi_trace_read *read)
 			seen.ticks[record.object]++;
 			continue;
 		}
+		if (record.kind == FRAGI_TRACE_USE) {
+			cr_assert(record.object < 2 && record.value < FRAGI_USES);
+			seen.has_use[record.object] = true;
+			continue;
+		}
+		if (record.kind == FRAGI_TRACE_LOST)
+			continue;
 		cr_expect(seen.next[end] == UINT64_MAX || seen.next[end] == record.value,
 			  "messages of a flow are numbered one by one");
 		seen.next[end] = record.value + record.count;
@@ -313,7 +460,7 @@ static bool look(struct rig *rig)
 {
 	bool has_any = fragi_run_passed(rig->run, none, NULL);
 
-	fragi_run_traced(rig->run, take, NULL);
+	fragi_run_traced(rig->run, false, take, NULL);
 	return has_any;
 }
 
@@ -345,7 +492,8 @@ Test(trace, operators_take_part_and_leave_nothing)
 		cr_expect_not(is_traced(&rig, 0), "nothing goes around its ticks");
 		cr_expect_not(look(&rig));
 		cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
-		RIG_AWAIT((cr_expect(look(&rig)), seen.ticks[0] > 1000 && seen.ticks[1] > 1000));
+		RIG_AWAIT((cr_expect(look(&rig)), seen.ticks[0] > 1000 && seen.ticks[1] > 1000 &&
+							  seen.has_use[0] && seen.has_use[1]));
 		cr_expect(is_traced(&rig, 0) && is_traced(&rig, 1));
 		cr_expect_neq(seen.next[0], UINT64_MAX);
 		cr_expect_neq(seen.next[1], UINT64_MAX);

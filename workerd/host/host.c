@@ -29,7 +29,7 @@ struct host {
 	struct host_work work;
 	int stop_fd;
 	bool stop_seen;
-	bool has_taps;
+	bool has_taps, is_ending;
 	char broken[256]; /* why a frame could not be sent; empty: nothing is wrong */
 	bool has_ended;
 	struct host_action exit;
@@ -100,6 +100,24 @@ static void hold_lease(struct host *h, int64_t until_ns)
 			frag_strerror(r));
 }
 
+/* What its operators did. Returns whether it takes more at once, which is at the end. */
+static bool send_traced(void *arg, uint32_t tap, const struct fragi_trace_chunk *chunk)
+{
+	struct host *h = arg;
+	const struct fw_tapped tapped = {.tap = tap, .passed = chunk->bytes, .size = chunk->size};
+
+	raise_event(h, &(struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped}, NULL);
+	return h->is_ending && !h->has_ended;
+}
+
+/* Its operators rest: what is left of traces comes before the end. */
+static void destroy(struct host *h)
+{
+	h->is_ending = true;
+	host_work_traced(&h->work, true, send_traced, h);
+	host_work_destroy(&h->work);
+}
+
 /* message: what the event brought. Taken, and set to NULL, when an action keeps it. */
 static void perform(struct host *h, const struct host_action *action, struct fw_message **message)
 {
@@ -147,7 +165,7 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 		host_work_halt(&h->work);
 		break;
 	case HOST_DO_DESTROY:
-		host_work_destroy(&h->work);
+		destroy(h);
 		break;
 	case HOST_DO_LOG:
 		fragi_log(action->level, NULL, "%s", action->text);
@@ -221,18 +239,6 @@ static bool send_passed(void *arg, uint32_t tap, const struct fragi_passed *pass
 	return true;
 }
 
-/* What its operators did. While anything else waits to be sent, it is lost, and counted so. */
-static bool send_traced(void *arg, uint32_t tap, const struct fragi_trace_chunk *chunk)
-{
-	struct host *h = arg;
-	const struct fw_tapped tapped = {.tap = tap, .passed = chunk->bytes, .size = chunk->size};
-
-	if (h->control.unsent_bytes == 0)
-		raise_event(h, &(struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped},
-			    NULL);
-	return true;
-}
-
 static int wait_ms(const struct host *h, int run_fd)
 {
 	int64_t wait_ns = host_core_deadline_ns(h->core) - fragi_now_ns();
@@ -272,8 +278,9 @@ static void turn(struct host *h)
 	while (!h->has_ended && host_work_next(&h->work, &event))
 		raise_event(h, &event, NULL);
 	h->has_taps = host_work_passed(&h->work, send_passed, h);
-	if (h->has_taps)
-		host_work_traced(&h->work, send_traced, h);
+	/* while anything else waits to be sent, it stays in the ring */
+	if (h->has_taps && h->control.unsent_bytes == 0)
+		host_work_traced(&h->work, false, send_traced, h);
 	if (fragi_now_ns() >= host_core_deadline_ns(h->core)) {
 		fragi_log_catch_up(0);
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);

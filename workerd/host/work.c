@@ -360,9 +360,10 @@ bool host_work_passed(struct host_work *work, fragi_run_passed_fn take, void *ar
 	return !work->is_under_way && work->run != NULL && fragi_run_passed(work->run, take, arg);
 }
 
-void host_work_traced(struct host_work *work, fragi_run_traced_fn take, void *arg)
+void host_work_traced(struct host_work *work, bool is_end, fragi_run_traced_fn take, void *arg)
 {
-	fragi_run_traced(work->run, take, arg);
+	if (work->run != NULL)
+		fragi_run_traced(work->run, is_end, take, arg);
 }
 
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request)

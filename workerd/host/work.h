@@ -72,8 +72,8 @@ void host_work_look(struct host_work *work, uint32_t looks);
 void host_work_tap(struct host_work *work, const struct fw_host_tap *request);
 /* As fragi_run_passed; false while no operators run. */
 bool host_work_passed(struct host_work *work, fragi_run_passed_fn take, void *arg);
-/* As fragi_run_traced, after host_work_passed has returned true. */
-void host_work_traced(struct host_work *work, fragi_run_traced_fn take, void *arg);
+/* As fragi_run_traced, after host_work_passed has returned true, or before the run is destroyed. */
+void host_work_traced(struct host_work *work, bool is_end, fragi_run_traced_fn take, void *arg);
 void host_work_start(struct host_work *work);
 /* out_done is valid until the next event. */
 void host_work_set(struct host_work *work, const struct fw_host_set *request,

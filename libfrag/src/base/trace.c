@@ -3,7 +3,6 @@
 #include <base/trace.h>
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include <base/bytes.h>
@@ -30,9 +29,13 @@ void fragi_trace_ring_destroy(struct fragi_trace_ring *ring)
 static bool copy(const struct fragi_trace_slot *slot, uint64_t place,
 		 struct fragi_trace_record *out)
 {
+	uint64_t words[FRAGI_TRACE_WORDS];
+
 	if (atomic_load_explicit(&slot->place, memory_order_acquire) != place + 1)
 		return false;
-	*out = slot->record;
+	for (size_t i = 0; i < FRAGI_TRACE_WORDS; i++)
+		words[i] = atomic_load_explicit(&slot->words[i], memory_order_relaxed);
+	memcpy(out, words, sizeof(*out));
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&slot->place, memory_order_relaxed) == place + 1;
 }
@@ -49,7 +52,8 @@ static uint32_t copy_tick(const struct fragi_trace_ring *ring, uint64_t place,
 		if (i == 0 && out->kind == FRAGI_TRACE_TICK)
 			count += out->flows;
 	}
-	return out->kind == FRAGI_TRACE_TICK ? count : 0;
+	/* the rest of a tick whose begin is gone */
+	return out->kind == FRAGI_TRACE_SENT || out->kind == FRAGI_TRACE_RECEIVED ? 0 : count;
 }
 
 uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place, uint64_t *lost,
@@ -168,6 +172,11 @@ bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk, const struct fragi_tr
 	return true;
 }
 
+bool fragi_trace_add_end(struct fragi_trace_chunk *chunk)
+{
+	return item(chunk, FRAGI_TRACE_END, 0) != NULL;
+}
+
 static void put_record(uint8_t *at, const struct fragi_trace_record *record,
 		       const struct fragi_interval *interval)
 {
@@ -266,6 +275,7 @@ static const struct {
 	[FRAGI_TRACE_FLOW] = {FLOW_BYTES, 2, read_flow},
 	[FRAGI_TRACE_THREAD] = {4, 1, read_number},
 	[FRAGI_TRACE_PEER] = {PEER_BYTES, 0, read_peer},
+	[FRAGI_TRACE_POOL_NAME] = {4, 1, read_number},
 };
 
 int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
@@ -290,7 +300,9 @@ int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 		out->record_count = length / FRAGI_TRACE_RECORD_BYTES;
 		return length % FRAGI_TRACE_RECORD_BYTES == 0 ? 1 : -EBADMSG;
 	}
-	if (out->kind < FRAGI_TRACE_HOST || out->kind > FRAGI_TRACE_PEER)
+	if (out->kind == FRAGI_TRACE_END)
+		return length == 0 ? 1 : -EBADMSG;
+	if ((size_t)out->kind >= sizeof(items) / sizeof(*items) || items[out->kind].read == NULL)
 		return -EBADMSG;
 	if (length < items[out->kind].bytes)
 		return -EBADMSG;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <base/diag.h>
 #include <base/stamp.h>
@@ -17,7 +18,8 @@
  * with the names that they need, to the program that writes the trace.
  *
  * The records of a tick stand together: the tick, then one for each flow on which it sent or
- * received. The messages of a flow are numbered from 0, in the same way at both ends.
+ * received. The messages of a flow are numbered from 0, in the same way at both ends. What
+ * operators wait for, pools and losses are looked at from time to time, by other threads.
  */
 #define FRAGI_TRACE_SLOTS (UINT32_C(1) << 16) /* of 32 bytes */
 #define FRAGI_TRACE_TICK_MAX 256u             /* records of a tick; other flows are left out */
@@ -26,6 +28,10 @@ enum fragi_trace_kind {
 	FRAGI_TRACE_TICK = 1, /* object: row of the operator; value: its end */
 	FRAGI_TRACE_SENT,     /* object: row of the flow; value: number of the first message */
 	FRAGI_TRACE_RECEIVED, /* the same */
+	/* each by itself, when it was seen to have changed; begin: when */
+	FRAGI_TRACE_USE,  /* object: row of the operator; value: enum fragi_use */
+	FRAGI_TRACE_POOL, /* object: the pool; value: its blocks in use */
+	FRAGI_TRACE_LOST, /* object: row of the flow; value: messages lost so far */
 };
 
 struct fragi_trace_record {
@@ -37,9 +43,12 @@ struct fragi_trace_record {
 	uint32_t count : 24; /* of a tick: the thread's id; else: messages */
 };
 
+#define FRAGI_TRACE_WORDS (sizeof(struct fragi_trace_record) / sizeof(uint64_t))
+#define FRAGI_TRACE_BUSY (UINT64_C(1) << 63)
 struct fragi_trace_slot {
-	_Atomic uint64_t place; /* of its record in all that were written, plus 1; 0: none */
-	struct fragi_trace_record record;
+	/* of its record in all that were written, plus 1; 0: none; BUSY: a thread writes it */
+	_Atomic uint64_t place;
+	_Atomic uint64_t words[FRAGI_TRACE_WORDS]; /* the record */
 };
 
 struct fragi_trace_ring {
@@ -57,21 +66,47 @@ static inline uint64_t fragi_trace_take(struct fragi_trace_ring *ring, uint32_t 
 	return atomic_fetch_add_explicit(&ring->next, count, memory_order_relaxed);
 }
 
+/*
+ * A slot has one writer at a time: where a thread was preempted in it for a whole turn of the ring,
+ * the records of others for that slot are lost until it goes on.
+ */
 static inline void fragi_trace_put(struct fragi_trace_ring *ring, uint64_t place,
 				   const struct fragi_trace_record *record)
 {
 	struct fragi_trace_slot *slot = &ring->slots[place % FRAGI_TRACE_SLOTS];
+	uint64_t held = atomic_load_explicit(&slot->place, memory_order_relaxed);
+	uint64_t words[FRAGI_TRACE_WORDS];
 
-	/* whoever reads sees that the record changes before it does */
-	atomic_store_explicit(&slot->place, 0, memory_order_relaxed);
+	if (held > place ||
+	    !atomic_compare_exchange_strong_explicit(&slot->place, &held, FRAGI_TRACE_BUSY,
+						     memory_order_acquire, memory_order_relaxed))
+		return;
+	/* a reader sees that the record changes before it does */
 	atomic_thread_fence(memory_order_release);
-	slot->record = *record;
+	memcpy(words, record, sizeof(words));
+	for (size_t i = 0; i < FRAGI_TRACE_WORDS; i++)
+		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
 	atomic_store_explicit(&slot->place, place + 1, memory_order_release);
 }
 
+/* Writes a record that stands by itself, of this moment. Thread: any. */
+static inline void fragi_trace_note(struct fragi_trace_ring *ring, enum fragi_trace_kind kind,
+				    uint32_t object, uint64_t value)
+{
+	const struct fragi_trace_record record = {
+		.begin = fragi_stamp(),
+		.value = value,
+		.object = object & 0xffffff,
+		.kind = kind & 0xff,
+	};
+
+	fragi_trace_put(ring, fragi_trace_take(ring, 1), &record);
+}
+
 /*
- * Reads the records of the tick at *place and moves it on. Returns how many; 0: they are not
- * written yet. Records that were overwritten are passed over, and added to *lost.
+ * Reads the records of the tick at *place, or what stands there by itself, and moves it on. Returns
+ * how many; 0: they are not written yet. Records that were overwritten are passed over, and added
+ * to *lost.
  */
 FRAGI_API uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place,
 				    uint64_t *lost,
@@ -88,6 +123,8 @@ enum fragi_trace_item {
 	FRAGI_TRACE_THREAD,
 	FRAGI_TRACE_PEER,
 	FRAGI_TRACE_RECORDS,
+	FRAGI_TRACE_END, /* the host ends, and this is its last burst of chunks */
+	FRAGI_TRACE_POOL_NAME,
 };
 #define FRAGI_TRACE_CHUNK_MAX (96u << 10)
 #define FRAGI_TRACE_TEXT_MAX 1024u
@@ -156,6 +193,7 @@ FRAGI_API bool fragi_trace_add_flow(struct fragi_trace_chunk *chunk,
 				    const char *to);
 FRAGI_API bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk,
 				    const struct fragi_trace_peer *peer);
+FRAGI_API bool fragi_trace_add_end(struct fragi_trace_chunk *chunk);
 /* The last item: the records of as many ticks as there is room for. */
 FRAGI_API void fragi_trace_add_records(struct fragi_trace_chunk *chunk,
 				       const struct fragi_trace_ring *ring,

@@ -143,8 +143,9 @@ static void begin(struct fragi_run *run, uint32_t hosts)
 
 void fragi_run_look(struct fragi_run *run, uint32_t hosts)
 {
-	/* What late messages have waited for is read from what is counted here. */
-	if (hosts == 0 && run->deadline_count > 0)
+	run->looks = hosts;
+	/* What late messages have waited for is read from what is counted here; traces show it. */
+	if (hosts == 0 && (run->deadline_count > 0 || run->traces > 0))
 		hosts = 1;
 	if (hosts == 0)
 		fragi_run_look_end(run);

@@ -423,6 +423,8 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		r = scheds_create(run);
 		fragi_pump_unlock(run->pump);
 	}
+	if (r == 0)
+		fragi_run_trace_attach(run); /* where it was asked for before */
 	if (r < 0)
 		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
 	fragi_run_join_clocks(run);
@@ -573,6 +575,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		fragi_sched_destroy(run->fragments[i].sched);
 	fragi_run_destroy_taps(run);
 	fragi_trace_ring_destroy(run->ring);
+	fragi_free(run->traced.lost);
 	fragi_remote_destroy(run->remote);
 	fragi_run_unwire(run);
 	fragi_services_disconnect(run->shared);

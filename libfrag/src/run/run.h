@@ -216,9 +216,13 @@ FRAGI_API int fragi_run_tap(struct fragi_run *run, const struct fragi_run_tap_wi
  */
 typedef bool (*fragi_run_passed_fn)(void *arg, uint32_t id, const struct fragi_passed *passed);
 FRAGI_API bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg);
-/* The same with a chunk of each trace. What is not taken now comes with the next one. */
+/*
+ * The same with a chunk of each trace, from the start on. `take` returns whether it wants another
+ * one, if there is more. is_end: nothing follows.
+ */
 typedef bool (*fragi_run_traced_fn)(void *arg, uint32_t id, const struct fragi_trace_chunk *chunk);
-FRAGI_API void fragi_run_traced(struct fragi_run *run, fragi_run_traced_fn take, void *arg);
+FRAGI_API void fragi_run_traced(struct fragi_run *run, bool is_end, fragi_run_traced_fn take,
+				void *arg);
 /*
  * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
  * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while

@@ -105,8 +105,12 @@ struct fragi_run {
 		struct fragi_run_trace *trace; /* owned; NULL: it is none */
 	} taps[FRAGI_RUN_TAPS_MAX];
 	struct fragi_trace_ring *ring; /* trace.c; NULL: nobody has traced */
-	uint32_t traces;
-	int64_t rest_since_ns; /* 0: not at rest */
+	uint32_t traces, looks;        /* looks: of fragi_run_look */
+	struct {
+		uint64_t pools[FRAGI_POOLS_MAX]; /* blocks in use; UINT64_MAX: nobody knows it */
+		uint64_t *lost;                  /* by flow; NULL: nobody has traced */
+	} traced;                                /* what traces have of them */
+	int64_t rest_since_ns;                   /* 0: not at rest */
 	uint64_t rest_rounds;
 	int64_t idle_reported_ns;
 	int64_t watched_ns;       /* when the watchdog looked last */
@@ -180,9 +184,12 @@ void fragi_run_destroy_taps(struct fragi_run *run);
 /* trace.c: one that begins, and ends; NULL is accepted. Returns NULL: there is no memory. */
 struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run);
 void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace);
-/* The next chunk; it is trace's. */
+/* Makes all operators take part while there are traces, or no longer. */
+void fragi_run_trace_attach(struct fragi_run *run);
+/* The next chunk; it is trace's. has_more: another one may have more. */
 const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
-						      struct fragi_run_trace *trace);
+						      struct fragi_run_trace *trace, bool is_end);
+bool fragi_run_trace_has_more(const struct fragi_run_trace *trace);
 
 /* cycles.c: before the flows are bound. Returns 0 or -ENOMEM. */
 int fragi_run_mark_cycles(struct fragi_run *run);

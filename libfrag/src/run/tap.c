@@ -5,6 +5,8 @@
 #include <run/state.h>
 #include <sched/tap.h>
 
+#define TRACE_CHUNKS_MAX 64 /* at once: the whole ring, and the names of 10,000 operators */
+
 /*
  * The taps of a host. Each is wanted for a while, again and again, so it ends by itself when nobody
  * wants it any more. Its memory stays for the next one.
@@ -122,12 +124,18 @@ bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg
 	return has_taps;
 }
 
-void fragi_run_traced(struct fragi_run *run, fragi_run_traced_fn take, void *arg)
+void fragi_run_traced(struct fragi_run *run, bool is_end, fragi_run_traced_fn take, void *arg)
 {
-	for (size_t i = 0; i < FRAGI_RUN_TAPS_MAX; i++)
-		if (run->taps[i].id != 0 && run->taps[i].trace != NULL)
-			(void)take(arg, run->taps[i].id,
-				   fragi_run_trace_chunk(run, run->taps[i].trace));
+	for (size_t i = 0; atomic_load(&run->started) && i < FRAGI_RUN_TAPS_MAX; i++) {
+		struct fragi_run_tap *own = &run->taps[i];
+
+		if (own->id == 0 || own->trace == NULL)
+			continue;
+		for (int chunks = 0; chunks < TRACE_CHUNKS_MAX; chunks++)
+			if (!take(arg, own->id, fragi_run_trace_chunk(run, own->trace, is_end)) ||
+			    !fragi_run_trace_has_more(own->trace))
+				break;
+	}
 }
 
 void fragi_run_destroy_taps(struct fragi_run *run)

@@ -18,21 +18,25 @@
  * something by itself; a part of each has the names, again and again, since chunks may be lost.
  */
 #define NAMES_BYTES (FRAGI_TRACE_CHUNK_MAX / 4)
+#define FIRST_CHUNKS 4
 #define THREADS_MAX 256u
 #define THREADS_NS INT64_C(1000000000)
 
 struct fragi_run_trace {
 	uint64_t place, lost, number;
-	size_t name; /* the next one, in the order of add_name */
+	size_t name;    /* the next one, in the order of add_name */
+	bool has_named; /* all of them, once: what records mean is known */
+	bool has_more;
 	int64_t threads_ns;
 	struct fragi_moment last; /* of the chunk before */
 	char host[FRAGI_TRACE_TEXT_MAX], clock[FRAGI_IDENTITY_SIZE];
 	struct fragi_trace_chunk chunk;
 };
 
-/* Makes all operators that run take part, or no longer. */
-static void attach(struct fragi_run *run, struct fragi_trace_ring *ring)
+void fragi_run_trace_attach(struct fragi_run *run)
 {
+	struct fragi_trace_ring *ring = run->traces > 0 ? run->ring : NULL;
+
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
 
@@ -70,15 +74,22 @@ struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run)
 
 	if (run->ring == NULL)
 		run->ring = fragi_trace_ring_create();
-	if (trace == NULL || run->ring == NULL) {
+	if (run->traced.lost == NULL)
+		run->traced.lost =
+			fragi_calloc(run->ledger.head->flow_count + 1, sizeof(*run->traced.lost));
+	if (trace == NULL || run->ring == NULL || run->traced.lost == NULL) {
 		fragi_free(trace);
 		return NULL;
 	}
 	trace->place = atomic_load(&run->ring->next);
 	trace->last = fragi_moment_now();
 	name_host(run, trace);
-	if (run->traces++ == 0)
-		attach(run, run->ring);
+	run->traces++;
+	fragi_run_trace_attach(run);
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++)
+		run->traced.pools[i] = UINT64_MAX; /* whoever comes is to know it */
+	if (atomic_load(&run->started))
+		fragi_run_look(run, run->looks);
 	return trace;
 }
 
@@ -87,7 +98,9 @@ void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
 	if (trace == NULL)
 		return;
 	if (--run->traces == 0)
-		attach(run, NULL);
+		fragi_run_trace_attach(run);
+	if (run->traces == 0 && run->look != NULL)
+		fragi_run_look(run, run->looks);
 	fragi_free(trace);
 }
 
@@ -161,6 +174,50 @@ static bool add_end(const struct fragi_run *run, struct fragi_trace_chunk *chunk
 							     : "");
 }
 
+static uint64_t lost_of(const struct fragi_flow_row *row)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		lost += atomic_load_explicit(&row->tx_dropped[i], memory_order_relaxed) +
+			atomic_load_explicit(&row->rx_dropped[i], memory_order_relaxed);
+	return lost;
+}
+
+/* Pools are looked at by the thread that looks at operators, about every 2 ms. */
+static void note_levels(struct fragi_run *run)
+{
+	const struct fragi_ledger_head *head = run->ledger.head;
+
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++) {
+		uint64_t all = atomic_load_explicit(&head->pools[i].blocks, memory_order_relaxed),
+			 used = all -
+				atomic_load_explicit(&head->pools[i].free, memory_order_relaxed);
+
+		if (all == 0 || used == run->traced.pools[i])
+			continue;
+		run->traced.pools[i] = used;
+		fragi_trace_note(run->ring, FRAGI_TRACE_POOL, i, used);
+	}
+	for (uint32_t i = 0; i < head->flow_count; i++) {
+		uint64_t lost = lost_of(&run->ledger.flows[i]);
+
+		if (lost == run->traced.lost[i])
+			continue;
+		run->traced.lost[i] = lost;
+		fragi_trace_note(run->ring, FRAGI_TRACE_LOST, i, lost);
+	}
+}
+
+static void add_pools(const struct fragi_run *run, struct fragi_trace_chunk *chunk)
+{
+	char name[3 * FRAG_NAME_MAX + 3];
+	const char *pool;
+
+	for (uint32_t i = 0; (pool = fragi_run_pool(run, i, name, sizeof(name))) != NULL; i++)
+		(void)fragi_trace_add_name(chunk, FRAGI_TRACE_POOL_NAME, i, pool);
+}
+
 /* The i-th name of all: of operators, of flows inside, of ends of others. */
 static bool add_name(const struct fragi_run *run, struct fragi_trace_chunk *chunk, size_t i)
 {
@@ -177,19 +234,24 @@ static bool add_name(const struct fragi_run *run, struct fragi_trace_chunk *chun
 	return !run->ends[i].between_hosts || add_end(run, chunk, &run->ends[i]);
 }
 
-/* As many names as there is room for; those that were left out come in the next chunk. */
+/*
+ * As many names as there is room for, which is all of it until all were sent once; those that were
+ * left out come in the next chunk.
+ */
 static void add_names(const struct fragi_run *run, struct fragi_run_trace *trace)
 {
+	const uint32_t room = trace->has_named ? NAMES_BYTES : FRAGI_TRACE_CHUNK_MAX;
 	size_t count = run->flow_count + run->end_count;
 
 	for (size_t f = 0; f < run->fragment_count; f++)
 		count += run->fragments[f].fragment->op_count;
-	for (size_t i = 0; i < count && trace->chunk.size < NAMES_BYTES; i++) {
-		trace->name = trace->name < count ? trace->name : 0;
+	for (size_t i = 0; i < count && trace->chunk.size < room; i++) {
 		if (!add_name(run, &trace->chunk, trace->name))
 			return;
-		trace->name++;
+		trace->name = trace->name + 1 < count ? trace->name + 1 : 0;
+		trace->has_named |= trace->name == 0;
 	}
+	trace->has_named |= count == 0;
 }
 
 static void add_threads(struct fragi_run_trace *trace)
@@ -237,9 +299,10 @@ static void add_peers(const struct fragi_run *run, struct fragi_trace_chunk *chu
 }
 
 const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
-						      struct fragi_run_trace *trace)
+						      struct fragi_run_trace *trace, bool is_end)
 {
 	const struct fragi_interval interval = {trace->last, fragi_moment_now()};
+	const uint64_t place = trace->place;
 	const struct fragi_trace_host host = {
 		.host = run->config.host,
 		.pid = (uint32_t)getpid(),
@@ -253,12 +316,25 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 	trace->chunk.size = 0;
 	(void)fragi_trace_add_host(&trace->chunk, &host, trace->host, trace->clock);
 	add_peers(run, &trace->chunk, interval.last.ns);
-	if (interval.last.ns - trace->threads_ns >= THREADS_NS) {
+	/* threads get their names a moment after their start */
+	if (host.number < FIRST_CHUNKS || interval.last.ns - trace->threads_ns >= THREADS_NS) {
 		add_threads(trace);
+		add_pools(run, &trace->chunk);
 		trace->threads_ns = interval.last.ns;
 	}
+	if (is_end)
+		(void)fragi_trace_add_end(&trace->chunk);
 	add_names(run, trace);
-	fragi_trace_add_records(&trace->chunk, run->ring, &interval, &trace->place, &trace->lost);
+	note_levels(run);
+	if (trace->has_named)
+		fragi_trace_add_records(&trace->chunk, run->ring, &interval, &trace->place,
+					&trace->lost);
 	trace->last = interval.last;
+	trace->has_more = !trace->has_named || trace->place != place;
 	return &trace->chunk;
+}
+
+bool fragi_run_trace_has_more(const struct fragi_run_trace *trace)
+{
+	return trace->has_more;
 }

@@ -3,6 +3,7 @@
 
 #include <sched/event.h>
 #include <sched/kind.h>
+#include <sched/trace.h>
 
 /*
  * What an operator does, seen from outside while its scheduler runs on: from queues, credits, and
@@ -171,7 +172,10 @@ void fragi_sched_look(struct fragi_sched *sched, uint64_t ns)
 	for (uint32_t i = 0; i < sched->count; i++) {
 		const struct fragi_exec *exec = sched->execs[i];
 
-		fragi_count(&exec->row->use_busy + use_of(exec, has_idle, ns), ns);
+		const enum fragi_use use = use_of(exec, has_idle, ns);
+
+		fragi_count(&exec->row->use_busy + use, ns);
+		fragi_exec_trace_use(exec, use);
 		for (uint32_t k = 0; k < exec->tx_count; k++)
 			if (is_full(exec->txs[k]))
 				fragi_count(&exec->txs[k]->row->full_ns, ns);

@@ -26,6 +26,7 @@ struct received {
 struct fragi_exec_trace {
 	/* the control thread; NULL: it takes part no more */
 	_Atomic(struct fragi_trace_ring *) wanted;
+	_Atomic uint32_t seen_use; /* plus 1; 0: none since a trace began */
 	/* constant */
 	uint32_t op, tx_count, rx_count;
 	/* the operator's thread */
@@ -151,6 +152,15 @@ static int compute(void *self, struct frag_tick *tick)
 	return r;
 }
 
+void fragi_exec_trace_use(const struct fragi_exec *exec, uint32_t use)
+{
+	struct fragi_exec_trace *trace = atomic_load(&exec->trace);
+	struct fragi_trace_ring *ring = trace != NULL ? atomic_load(&trace->wanted) : NULL;
+
+	if (ring != NULL && atomic_exchange(&trace->seen_use, use + 1) != use + 1)
+		fragi_trace_note(ring, FRAGI_TRACE_USE, trace->op, use);
+}
+
 /* Asked on the operator's thread, between two ticks. */
 static bool is_wanted(const struct fragi_exec *exec)
 {
@@ -232,6 +242,7 @@ int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
 		trace = create(exec, ops, flows);
 	if (trace == NULL)
 		return -ENOMEM;
+	atomic_store(&trace->seen_use, 0);
 	atomic_store(&trace->wanted, ring);
 	atomic_store(&exec->trace, trace);
 	fragi_exec_change_taps(exec);

@@ -23,6 +23,12 @@ int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
 		     const struct fragi_op_row *ops, const struct fragi_flow_row *flows);
 void fragi_exec_trace_free(struct fragi_exec *exec);
 
+/*
+ * What the operator was seen to do, enum fragi_use: left in the ring if it takes part and did
+ * something else before. Thread: the one that looks (look.h).
+ */
+void fragi_exec_trace_use(const struct fragi_exec *exec, uint32_t use);
+
 /* Of the messages that an end of a flow has counted, the number of the next one. */
 uint64_t fragi_trace_sent(const struct fragi_tx *tx);
 uint64_t fragi_trace_received(const struct fragi_rx *rx);

@@ -323,7 +323,9 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 		return;
 	}
 	if (message->kind == FW_HOST_TAP) {
-		if (core->state == HOST_STATE_STARTED)
+		/* a trace has what happens from the start on */
+		if (core->state == HOST_STATE_STARTED ||
+		    (core->state == HOST_STATE_WIRED && message->host_tap.traces))
 			add(actions, HOST_DO_TAP)->request = message;
 		return;
 	}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE /* qsort_r */
+#include <fragctl/trace_model.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <base/alloc.h>
+#include <base/look.h>
+#include <fragctl/perfetto.h>
+
+/*
+ * Writes what was seen from time to time: what operators waited for, as slices on a track of each,
+ * and how much of a pool is in use and how much of a flow was lost, as counters.
+ */
+static const char *const waits[FRAGI_USES] = {
+	[FRAGI_USE_INPUT] = "waits for a message", [FRAGI_USE_ROOM] = "waits for room",
+	[FRAGI_USE_MEMORY] = "waits for memory",   [FRAGI_USE_THREAD] = "waits for a thread",
+	[FRAGI_USE_TIME] = "waits for a time",     [FRAGI_USE_SUSPENDED] = "does not run",
+};
+
+static int compare_by_operator(const void *a, const void *b, void *arg)
+{
+	const struct ctl_trace *trace = arg;
+	const struct trace_tick *x = &trace->ticks[*(const uint32_t *)a],
+				*y = &trace->ticks[*(const uint32_t *)b];
+
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
+static void write_wait(FILE *out, uint64_t track, int64_t begin_ns, int64_t end_ns,
+		       const char *name)
+{
+	if (begin_ns >= end_ns)
+		return;
+	ctl_perfetto_slice(out, track, begin_ns, name, NULL);
+	ctl_perfetto_slice_end(out, track, end_ns, NULL);
+}
+
+/* The ticks of an operator, in their order; `at`: the first that had not ended when last looked. */
+struct ticks {
+	const struct ctl_trace *trace;
+	const uint32_t *order;
+	uint32_t at, end;
+	int64_t written_ns; /* until when its track is written */
+};
+
+static const struct trace_tick *tick_at(const struct ticks *ticks, uint32_t i)
+{
+	return &ticks->trace->ticks[ticks->order[i]];
+}
+
+/*
+ * Between the ticks in that time it waited. What was seen after a tick was so from its end on.
+ */
+static void write_between(struct ticks *ticks, uint64_t track, int64_t from_ns, int64_t to_ns,
+			  bool after_tick, const char *name, FILE *out)
+{
+	const uint32_t first = ticks->at;
+
+	while (ticks->at < ticks->end && tick_at(ticks, ticks->at)->end_ns <= from_ns)
+		ticks->at++;
+	if (after_tick && ticks->at > first)
+		from_ns = tick_at(ticks, ticks->at - 1)->end_ns;
+	from_ns = from_ns > ticks->written_ns ? from_ns : ticks->written_ns;
+	ticks->written_ns = to_ns;
+	for (; ticks->at < ticks->end && tick_at(ticks, ticks->at)->begin_ns < to_ns; ticks->at++) {
+		const struct trace_tick *tick = tick_at(ticks, ticks->at);
+
+		write_wait(out, track, from_ns, tick->begin_ns, name);
+		if (name == waits[FRAGI_USE_SUSPENDED]) /* it runs */
+			return;
+		from_ns = tick->end_ns > from_ns ? tick->end_ns : from_ns;
+		if (tick->end_ns > to_ns)
+			break;
+	}
+	write_wait(out, track, from_ns, to_ns, name);
+}
+
+/* What one operator was seen to do. */
+static void write_operator(const struct ctl_trace *trace, const struct trace_sample *samples,
+			   uint32_t count, struct ticks *ticks, FILE *out)
+{
+	const struct trace_host *host = &trace->hosts[samples->host];
+	const uint64_t track = ctl_trace_track(samples->host, TRACE_TRACK_OPERATOR, samples->row);
+	const char *op = samples->row < host->op_count ? host->ops[samples->row] : NULL;
+	bool was_busy = false;
+
+	ctl_perfetto_track(out, track, ctl_trace_track(samples->host, TRACE_TRACK_PROCESS, 0),
+			   op != NULL ? op : "operator");
+	for (uint32_t i = 0; i < count; i++) {
+		const uint64_t use = samples[i].value;
+		const int64_t until_ns = i + 1 < count ? samples[i + 1].at_ns : host->last_ns;
+
+		if (use < FRAGI_USES && waits[use] != NULL)
+			write_between(ticks, track, samples[i].at_ns, until_ns, was_busy,
+				      waits[use], out);
+		was_busy = use == FRAGI_USE_BUSY;
+	}
+}
+
+static void write_level(const struct ctl_trace *trace, const struct trace_sample *samples,
+			uint32_t count, FILE *out)
+{
+	const struct trace_host *host = &trace->hosts[samples->host];
+	const bool is_pool = samples->kind == FRAGI_TRACE_POOL;
+	const struct trace_flow *flow =
+		!is_pool && samples->row < host->flow_count ? &host->flows[samples->row] : NULL;
+	const uint64_t track = ctl_trace_track(
+		samples->host, is_pool ? TRACE_TRACK_POOL : TRACE_TRACK_LOST, samples->row);
+	char name[2 * FRAGI_TRACE_TEXT_MAX];
+
+	if (is_pool && (samples->row >= FRAGI_POOLS_MAX || host->pools[samples->row] == NULL))
+		return;
+	if (!is_pool && (flow == NULL || flow->from == NULL))
+		return;
+	if (is_pool)
+		snprintf(name, sizeof(name), "%s: blocks in use", host->pools[samples->row]);
+	else
+		ctl_trace_name_flow(flow, "dropped", name, sizeof(name));
+	ctl_perfetto_counter(out, track, ctl_trace_track(samples->host, TRACE_TRACK_PROCESS, 0),
+			     name);
+	for (uint32_t i = 0; i < count; i++)
+		ctl_perfetto_value(out, track, samples[i].at_ns, (int64_t)samples[i].value);
+}
+
+/* How many samples are of the same thing as the first. */
+static uint32_t run_of(const struct ctl_trace *trace, uint32_t first)
+{
+	const struct trace_sample *a = &trace->samples[first];
+	uint32_t count = 1;
+
+	while (first + count < trace->sample_count && a[count].kind == a->kind &&
+	       a[count].host == a->host && a[count].row == a->row)
+		count++;
+	return count;
+}
+
+/* Moves on to the ticks of that operator. */
+static void find_ticks(struct ticks *ticks, uint32_t host, uint32_t op)
+{
+	uint32_t at = ticks->end;
+
+	while (at < ticks->trace->tick_count &&
+	       (tick_at(ticks, at)->host < host ||
+		(tick_at(ticks, at)->host == host && tick_at(ticks, at)->op < op)))
+		at++;
+	ticks->at = ticks->end = at;
+	ticks->written_ns = INT64_MIN;
+	while (ticks->end < ticks->trace->tick_count && tick_at(ticks, ticks->end)->host == host &&
+	       tick_at(ticks, ticks->end)->op == op)
+		ticks->end++;
+}
+
+void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out)
+{
+	uint32_t *order = fragi_calloc(trace->tick_count + 1, sizeof(*order)), count;
+	struct ticks ticks = {.trace = trace, .order = order};
+
+	for (uint32_t i = 0; order != NULL && i < trace->tick_count; i++)
+		order[i] = i;
+	if (order != NULL)
+		qsort_r(order, trace->tick_count, sizeof(*order), compare_by_operator,
+			(void *)(uintptr_t)trace);
+	for (uint32_t i = 0; order != NULL && i < trace->sample_count; i += count) {
+		const struct trace_sample *first = &trace->samples[i];
+
+		count = run_of(trace, i);
+		if (first->kind != FRAGI_TRACE_USE) {
+			write_level(trace, first, count, out);
+			continue;
+		}
+		find_ticks(&ticks, first->host, first->row);
+		write_operator(trace, first, count, &ticks, out);
+	}
+	fragi_free(order);
+}
