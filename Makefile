@@ -55,6 +55,7 @@ include mk/mutate.mk
 include mk/container.mk
 include mk/editor.mk
 include mk/page.mk
+include mk/perfetto.mk
 include mk/site.mk
 
 # Builds targets and shows how far it is.
@@ -83,8 +84,8 @@ make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
-      nodes limits vivid page editor container-check gpu-check holoscan-suite
-      node-tests site-check criterion
+      nodes limits vivid page perfetto editor container-check gpu-check
+      holoscan-suite node-tests site-check criterion
 endef
 
 .PHONY: help deps clean

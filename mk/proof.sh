@@ -55,6 +55,7 @@ people make -s people
 vivid make -s vivid
 editor make -s editor
 page make -s page
+perfetto make -s perfetto
 site make -s site-check
 late env FRAG_LATE=1 python3 tests/run.py --only test_late
 python tests/python/proof.sh
