@@ -264,7 +264,7 @@ void drv_subscription_look(struct drv_session *client, const struct fw_message *
 	bool waited = waits(client);
 	int r;
 
-	/* One window is no following: so top --once and explain find a place beside all followers. */
+	/* One window is no following: top --once and explain find a place beside all followers. */
 	if (!message->look.at_once && !message->look.once && !may_follow(client, message->seq))
 		return;
 	r = drv_look_begin(client, message);
