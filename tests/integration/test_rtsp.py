@@ -9,7 +9,6 @@ import signal
 import socket
 import struct
 import subprocess
-import threading
 import time
 import urllib.request
 
@@ -23,34 +22,11 @@ SDP = (b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=clip\r\nc=IN IP4 0.0.0.0\r\nt=0 0\
 BYE = struct.pack(">BBHI", 0x80, 201, 1, 1) + struct.pack(">BBHI", 0x81, 203, 1, 1)  # behind a report
 
 
-class Server:
+class Server(test_streams.Server):
     """An RTSP server that does to its n-th connection what the n-th of its manners says; the last
     one counts for all that follow. "mute at X" answers everything before the request X; "over UDP"
     and "UDP is dropped" accept that, and the latter sends nothing that way."""
-
-    def __init__(self, test, content, *manners):
-        self.content, self.manners, self.asked = content, manners, 0
-        self.held = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = "rtsp://127.0.0.1:%d/clip" % self.socket.getsockname()[1]
-        test.addCleanup(self.close)
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def close(self):
-        self.socket.close()
-        for c in self.held:
-            c.close()
-
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            manner = self.manners[min(self.asked, len(self.manners) - 1)]
-            self.asked += 1
-            self.held.append(connection)
-            threading.Thread(target=self.answer, args=(connection, manner), daemon=True).start()
+    URL = "rtsp://127.0.0.1:%d/clip"
 
     def answer(self, connection, manner):
         data, port = b"", None

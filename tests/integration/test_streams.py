@@ -51,13 +51,14 @@ flows:
 class Server:
     """An HTTP server that does to its n-th connection what the n-th of its manners says; the last
     one counts for all that follow."""
+    URL = "http://127.0.0.1:%d/clip.mkv"
 
     def __init__(self, test, content, *manners, tls=None, kind="x-matroska"):
         self.content, self.manners, self.asked, self.tls = content, manners, 0, tls
         self.kind = kind.encode()
         self.held = []
         self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = "http://127.0.0.1:%d/clip.mkv" % self.socket.getsockname()[1]
+        self.url = self.URL % self.socket.getsockname()[1]
         test.addCleanup(self.close)
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -74,10 +75,10 @@ class Server:
                 return
             manner = self.manners[min(self.asked, len(self.manners) - 1)]
             self.asked += 1
+            self.held.append(connection)
             threading.Thread(target=self.answer, args=(connection, manner), daemon=True).start()
 
     def answer(self, connection, manner):
-        self.held.append(connection)
         half = len(self.content) // 2
         try:
             if self.tls:
