@@ -727,12 +727,16 @@ class Inspect(Fragctl):
         self.assertIn("was built with the C library musl, and this program with glibc", err)
         with open(self.path("libmusl.so"), "rb") as f:
             content = bytearray(f.read())
-        content[18:20] = (183 if content[18] != 183 else 62).to_bytes(2, "little")
-        with open(self.path("libother.so"), "wb") as f:
-            f.write(content)
-        code, out, err = self.inspect("./libother.so")
-        self.assertEqual((code, out), (2, ""))
-        self.assertRegex(err, r"is for (aarch64|x86_64), and this is (x86_64|aarch64); build it for this machine")
+        for at, values, says in ((18, (183, 62), r"64-bit (aarch64|x86_64), and this is 64-bit (x86_64|aarch64)"),
+                                 (4, (1,), r"32-bit (\w+), and this is 64-bit \1"),
+                                 (5, (2,), r"64-bit big-endian .*, and this is 64-bit (x86_64|aarch64)")):
+            other = bytearray(content)
+            other[at] = next(v for v in values if v != other[at])
+            with open(self.path("libother.so"), "wb") as f:
+                f.write(other)
+            code, out, err = self.inspect("./libother.so")
+            self.assertEqual((code, out), (2, ""))
+            self.assertRegex(err, "is for %s; build it for this machine" % says)
 
     def test_unknown(self):
         self.assertEqual(self.inspect("pingtx"), (2, "", 'fragctl: unknown type "pingtx"; did you mean "ping_tx"?'))

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,12 +71,22 @@ static const char *machine_name(uint16_t machine)
 	}
 }
 
+/* As "32-bit x86_64": libraries of two kinds may be for one machine. */
+static const char *kind_of(const ElfW(Ehdr) * head, char out[48])
+{
+	snprintf(out, 48, "%s-bit%s %s", head->e_ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
+		 head->e_ident[EI_DATA] == ELFDATA2MSB ? " big-endian" : "",
+		 machine_name(head->e_machine));
+	return out;
+}
+
 /* Of a library for another machine the dynamic linker says that there is no such file. */
 static int check_machine(int fd, const char *name, struct frag_err *err)
 {
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	ElfW(Ehdr) own, head;
 	bool knows = self >= 0 && read_at(self, &own, sizeof(own), 0);
+	char its[48], ours[48];
 
 	if (self >= 0)
 		close(self);
@@ -86,7 +97,7 @@ static int check_machine(int fd, const char *name, struct frag_err *err)
 		return 0;
 	return frag_err_set(err, -ENOEXEC,
 			    "library %s is for %s, and this is %s; build it for this machine", name,
-			    machine_name(head.e_machine), machine_name(own.e_machine));
+			    kind_of(&head, its), kind_of(&own, ours));
 }
 
 /* Where the file has what is at an address; 0: nowhere. */
