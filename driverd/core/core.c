@@ -309,6 +309,7 @@ static void tell_ends(struct drv_core *core)
 /* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
 static void core_persisted(struct drv_core *core, uint64_t change, const char *why_not)
 {
+	assert(change >= core->settled_change && change <= core->last_change);
 	core->settled_change = change;
 	log_turn(core, why_not);
 	drv_unsaid_serve(core, change, why_not == NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/base/timer.h>
 
+#include <assert.h>
 #include <errno.h>
 
 #include <base/alloc.h>
@@ -64,6 +65,7 @@ int drv_timers_reserve(struct drv_timers *timers, size_t more)
 
 void drv_timers_release(struct drv_timers *timers, size_t fewer)
 {
+	assert(timers->reserved >= fewer);
 	timers->reserved -= fewer;
 }
 
@@ -89,6 +91,7 @@ void drv_timer_cancel(struct drv_timers *timers, struct drv_timer *timer)
 	timer->is_due = false;
 	if (place == 0)
 		return;
+	assert(place <= timers->count && timers->heap[place] == timer);
 	timer->place = 0;
 	last = timers->heap[timers->count--];
 	if (last == timer)

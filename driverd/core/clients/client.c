@@ -4,6 +4,7 @@
 #include <driverd/core/hosts/swap.h>
 #include <driverd/core/clients/subscription.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -388,6 +389,7 @@ void drv_client_serve_held(struct drv_core *core)
 			core->work_left = true;
 			return;
 		}
+		assert(core->held_count > 0 && needs_folder(core, message));
 		client->held = NULL;
 		core->held_count--;
 		serve_with_room(client, message);
@@ -401,6 +403,7 @@ void drv_client_message(struct drv_session *client, struct fw_message *message)
 	uint32_t cost = cost_of(client, message);
 	bool is_alone = client->requests == 0;
 
+	assert(client->role == FW_ROLE_CLIENT);
 	client->requests += cost;
 	if (client->requests <= DRV_REQUESTS_MAX || is_alone || cost == 0) {
 		take(client, message);

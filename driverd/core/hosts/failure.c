@@ -2,6 +2,7 @@
 #include <driverd/core/state.h>
 #include <driverd/core/hosts/swap.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -166,6 +167,7 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_app *app = host->app;
 	uint32_t before;
 
+	assert(failure->sentence != NULL && "what has failed has a reason");
 	if (host->now.state == DRV_HOST_KILLED && r->phase == DRV_PHASE_ENDING)
 		return; /* it is on its way */
 	if (was_wired_too_early(host)) {

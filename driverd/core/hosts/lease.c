@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ int64_t drv_lease_over_ns(const struct drv_host *host)
 
 	if (lease_ns == 0 || core->config.is_local)
 		return core->now_ns;
+	assert(host->now.session != NULL && "it is not detached yet");
 	over_ns = host->now.session->lease_heard_ns +
 		  by_other_clock(lease_ns + (core->leaves ? FW_LEASE_AWAY_NS : 0));
 	earlier_ns = host->now.is_adopted ? drv_lease_of_earlier_driver(core, lease_ns) : 0;

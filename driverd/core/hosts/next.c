@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
+
 #include <base/alloc.h>
 
 /*
@@ -17,6 +19,7 @@ static void next_failed(struct drv_host *host, enum fragi_failure code, const ch
 {
 	struct drv_replacement *r = &host->replacement;
 
+	assert(host->next.session != NULL);
 	if (r->failed != NULL)
 		return;
 	r->failed = fragi_strdup(why);

@@ -2,6 +2,7 @@
 #include <driverd/core/applications/source.h>
 #include <driverd/core/hosts/swap.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ void drv_swap_takes_source(struct drv_host *host)
 
 	if (swap == NULL || swap->source == NULL)
 		return;
+	assert(!swap->is_taken && "the application has one library or the other");
 	drv_source_use(host->app, swap->source, swap->source_bytes);
 	host->next.sources = host->app->settings.sources;
 	swap->source = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <string.h>
 
 /*
@@ -24,6 +25,7 @@ static uint64_t keep(struct drv_core *core, const struct drv_record *record)
 	if (!core->config.keeps_state ||
 	    (core->config.ends_with_app && record->kind != DRV_RECORD_NUMBERS))
 		return 0;
+	assert(core->last_change >= core->settled_change && "only what was handed out is settled");
 	action.change = ++core->last_change;
 	drv_emit(core, &action);
 	return action.change;
@@ -46,6 +48,7 @@ uint64_t drv_persist_next_run(struct drv_core *core)
 uint64_t drv_persist_next_epoch(struct drv_core *core)
 {
 	core->last_epoch++;
+	assert(core->last_epoch != 0 && "no epoch is given twice");
 	if (core->last_epoch % (EPOCHS_AHEAD / 2) == 0)
 		reserve_epochs(core, false);
 	return core->last_epoch;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,7 @@ void drv_start_take_share(const struct drv_app *app, size_t f, struct drv_sessio
 			  int64_t sign)
 {
 	session->placed += sign;
+	assert(session->placed >= 0 && "what was taken is given back once");
 	if (!app->core->config.is_local)
 		drv_start_reserve(app, f, session, sign);
 }
@@ -101,14 +103,19 @@ void drv_start_reserve(const struct drv_app *app, size_t f, struct drv_session *
 	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
 
 	session->load += sign * drv_place_load(fragment);
-	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+	assert(session->load >= 0);
+	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
 		session->used[i] += sign * fragment->requirements.wanted[i];
+		assert(session->used[i] >= 0);
+	}
 }
 
 void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign)
 {
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		drv_start_reserve(host->app, host->fragments[i], session, sign);
+	/* Below 0 while hosts that run are thought away (lend_shares). */
+	assert((int64_t)session->hosts + (int32_t)session->more_hosts + sign >= 0);
 	session->more_hosts = (uint32_t)((int64_t)session->more_hosts + sign);
 }
 

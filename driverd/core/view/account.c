@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -127,6 +128,7 @@ int drv_account_end_epoch(struct drv_host *host)
 	const struct fw_host_stats *stats =
 		host->now.stats != NULL ? &host->now.stats->stats : NULL;
 
+	assert(host->now.state == DRV_HOST_GONE && "nothing more is counted");
 	if (host->now.has_begun && (stats == NULL || !stats->final || host->now.is_doubted))
 		host->past.is_inexact = true;
 	if (stats != NULL && !host->now.is_doubted && drv_account_add(host, stats) < 0)
