@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -55,6 +56,8 @@ static void layout(uint32_t op_count, uint32_t flow_count, struct fragi_ledger_h
 
 static void attach(struct fragi_ledger *ledger, void *memory, const struct fragi_ledger_head *head)
 {
+	assert((uintptr_t)memory % 64 == 0 && head->op_offset % 64 == 0 &&
+	       head->flow_offset % 64 == 0 && "no two rows share a line of the cache");
 	ledger->head = memory;
 	ledger->mapped_bytes = (size_t)head->size_bytes;
 	ledger->ops = (struct fragi_op_row *)((char *)memory + head->op_offset);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -376,6 +377,7 @@ static bool begin_driving(struct fragi_pump *pump)
 /* Back to compute: from now on the backup poller's tick counts. */
 static void leave_driving(struct fragi_pump *pump)
 {
+	assert(atomic_load(&pump->driving_thread) == FRAGI_DRIVING_WAITER);
 	atomic_store(&pump->driving_thread, FRAGI_DRIVING_NONE);
 	/* It still sleeps for an event of which this thread has had the wake-up. */
 	if (atomic_load(&pump->backup_on_fd))
@@ -449,6 +451,7 @@ int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump_ops *ops,
 {
 	int r;
 
+	assert(pump->object == NULL && "one transport at a time");
 	pump->ops = ops;
 	pump->fd = ops->fd(object);
 	pump->object = object;

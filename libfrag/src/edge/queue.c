@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity, uint32_t spar
 
 	if (capacity == 0 || capacity > FRAGI_CAPACITY_MAX)
 		return -EINVAL;
+	assert(spare <= 1);
 	while (slots < (uint64_t)capacity + spare)
 		slots *= 2;
 	memset(queue, 0, sizeof(*queue));
@@ -25,6 +27,7 @@ int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity, uint32_t spar
 
 void fragi_queue_fini(struct fragi_queue *queue)
 {
+	assert(fragi_queue_count(queue) == 0 && "what was queued has an owner");
 	fragi_free(queue->slots);
 	queue->slots = NULL;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static void show_running(const struct frag_op *op, uint64_t running)
 
 void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback)
 {
+	assert((op == NULL || current.op == NULL) && "a callback begins outside of another");
 	show_running(current.op, 0);
 	__atomic_store_n(&current.callback, callback, __ATOMIC_RELAXED);
 	__atomic_store_n(&current.op, op, __ATOMIC_RELAXED);

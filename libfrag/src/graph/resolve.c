@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -317,6 +318,8 @@ int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *items)
 void fragi_resolving_take(struct fragi_resolving *resolving, struct fragi_flow_info **flows,
 			  size_t *count)
 {
+	assert(resolving->next_known == resolving->known_count &&
+	       resolving->next_spec == resolving->spec_count && "all is resolved");
 	fragi_free(*flows);
 	*flows = resolving->flows;
 	*count = resolving->count;

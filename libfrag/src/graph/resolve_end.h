@@ -2,6 +2,7 @@
 #ifndef FRAGI_GRAPH_RESOLVE_END_H
 #define FRAGI_GRAPH_RESOLVE_END_H
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 
@@ -58,6 +59,8 @@ struct fragi_resolving {
 static inline const struct fragi_port_info *
 fragi_end_port(const struct fragi_fragment_info *fragments, const struct fragi_end *end)
 {
+	assert(end->op < fragments[end->fragment].op_count &&
+	       end->port < fragments[end->fragment].ops[end->op].port_count);
 	return &fragments[end->fragment].ops[end->op].ports[end->port];
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <res/log_queue.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ int fragi_log_queue_create(struct fragi_log_queue *queue, uint64_t capacity, int
 	pthread_condattr_t attr;
 	uint64_t slots = 2;
 
+	assert(capacity > 0);
 	while (slots < capacity)
 		slots *= 2;
 	queue->slots = fragi_calloc(slots, sizeof(*queue->slots));

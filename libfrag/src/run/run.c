@@ -210,8 +210,10 @@ static void show_callbacks(struct fragi_run *run)
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
 	size_t errors = diag->count + diag->beyond, first = diag->count;
-	int result = fragi_run_share_memory(run, diag);
+	int result;
 
+	assert(run->fragments == NULL && "a run is prepared once");
+	result = fragi_run_share_memory(run, diag);
 	if (result == 0)
 		result = compose(run, diag);
 	if (result == 0)
@@ -286,8 +288,10 @@ static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 static void on_started(void *arg)
 {
 	struct fragi_run_fragment *fragment = arg;
+	const uint32_t starting = atomic_fetch_sub(&fragment->run->starting, 1);
 
-	if (atomic_fetch_sub(&fragment->run->starting, 1) == 1)
+	assert(starting > 0 && "a fragment starts once");
+	if (starting == 1)
 		fragi_run_report(fragment->run, FRAGI_RUN_STARTED);
 }
 

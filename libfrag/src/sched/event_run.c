@@ -26,6 +26,7 @@ static int64_t thread_now_ns(struct event_thread *thread)
 
 static void set_overlaps(struct event *event, struct event_thread *thread, bool overlaps)
 {
+	assert(thread->overlaps != overlaps && "it is counted once");
 	event_set_holding(thread, !overlaps);
 	thread->overlaps = overlaps;
 	atomic_fetch_add(&event->overlapping, overlaps ? 1 : (uint32_t)-1);

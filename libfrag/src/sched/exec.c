@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -523,7 +524,10 @@ static int restore(void *self, struct frag_op *op)
 
 int fragi_exec_start(struct fragi_exec *exec)
 {
-	int r = fragi_checks_start(exec);
+	int r;
+
+	assert(!exec->started && !exec->done && "an operator starts once");
+	r = fragi_checks_start(exec);
 
 	if (r == 0 && exec->op->saved != NULL && fragi_saved_has_state(exec->op->saved))
 		r = fragi_op_callback_result(exec->op, FRAGI_CALL_RESTORE,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -99,6 +100,7 @@ static void timers_fire(struct greedy *greedy)
 
 static void timer_arm(struct greedy *greedy, struct fragi_exec *exec)
 {
+	assert(!exec->timer_armed && !exec->done);
 	exec->timer_armed = true;
 	greedy->armed++;
 	if (exec->until_ns < greedy->until_ns)

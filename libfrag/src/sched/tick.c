@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static __attribute__((noinline)) int received_grow(struct frag_tick *tick)
 	uint32_t capacity = tick->received_capacity * 2;
 	struct frag_message **received;
 
+	assert(tick->received_count == tick->received_capacity && capacity > 0);
 	if (capacity > FRAGI_RECEIVED_MAX)
 		return -ENOBUFS;
 	received = fragi_realloc(tick->received, capacity * sizeof(struct frag_message *));

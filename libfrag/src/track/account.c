@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <track/account.h>
 
+#include <assert.h>
+
 static const struct fragi_flow_stats nothing;
 
 static uint64_t sum(const uint64_t *reasons)
@@ -166,6 +168,7 @@ void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 		open_ranges(out);
 		out->lost_at_least = 0;
 	}
+	assert(fragi_summary_flow_balances(out));
 }
 
 /*
@@ -263,4 +266,5 @@ void fragi_account_between(const struct fragi_account_end *sender,
 			       ? without(without(tx->sent, tx_dropped), tx->confirmed + window)
 			       : 0;
 	set_ranges(out, sender->is_final, receiver->is_final, tx->sent, rx->delivered, lost);
+	assert(fragi_summary_flow_balances(out));
 }

@@ -160,6 +160,7 @@ static size_t entry_count(const struct fragi_library *library, enum fragi_entry_
 static struct entry entry_at(const struct fragi_library *library, enum fragi_entry_kind kind,
 			     size_t i)
 {
+	assert(i < entry_count(library, kind));
 	if (kind == FRAGI_ENTRY_OP)
 		return (struct entry){library->ops[i]->name, library->ops[i]};
 	if (kind == FRAGI_ENTRY_CONDITION)
@@ -259,6 +260,7 @@ static struct fragi_library *library_add(struct fragi_registry *root, const char
 {
 	struct fragi_library *library = fragi_arena_alloc(&root->arena, sizeof(*library));
 
+	assert(strchr(real, '/') != NULL && root->root == root);
 	if (library == NULL)
 		return NULL;
 	library->path = fragi_arena_strdup(&root->arena, real);
