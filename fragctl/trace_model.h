@@ -9,7 +9,7 @@
 /* What the files of a trace share: trace_take.c reads chunks, trace_join.c finds messages,
  * trace_write.c writes them. */
 #define TRACE_HOSTS_MAX 1024u
-/* All arrays together take 400 MB at most. */
+/* All arrays together take less than 500 MB. */
 #define TRACE_TICKS_MAX (UINT32_C(1) << 21)
 #define TRACE_SAMPLES_MAX (UINT32_C(1) << 20)
 #define TRACE_ENDS_MAX (UINT32_C(1) << 22)
