@@ -96,11 +96,14 @@ class Gpu(cluster.ClusterTest):
 
 class Memory(Gpu):
     def test_tensors_of_every_kind_from_every_allocator(self):
+        self.env["FAKE_CUDA_DEVICES"] = "2"
         for pool, storage in ((BLOCKS % 2, "system"), (BLOCKS % 0, "host"), (BLOCKS % 1, "device"),
                               ("{type: unbounded_allocator}", "cuda_managed"),
                               ('{type: RMMAllocator, device_memory_initial_size: "64 KB"}',
                                "device"),
-                              ("{type: StreamOrderedAllocator, release_threshold: 0}", "device")):
+                              ("{type: StreamOrderedAllocator, release_threshold: 0}", "device"),
+                              ("{type: stream_ordered_allocator, dev_id: 1}", "device"),
+                              ((BLOCKS % 1).replace("}", ", dev_id: 1}"), "device")):
             with self.subTest(pool=pool, storage=storage):
                 r = self.fragctl("run", APP % (pool, storage))
                 self.assertEqual(r.returncode, 0, r.stderr)

@@ -5,6 +5,8 @@
 
 #include "basic.h"
 
+#define GPUS_MAX 64 /* that are tried */
+
 struct ping_tensor_tx {
 	struct frag_resource *allocator;
 	const char *storage_type;
@@ -63,7 +65,7 @@ static const struct frag_param ping_tensor_tx_params[] = {
 	FRAG_PARAM_STRING(
 		struct ping_tensor_tx, storage_type, "system", .headline = "Where the tensors lie",
 		.description =
-			"host is pinned memory, device that of GPU 0; all but system need a GPU",
+			"host is pinned memory, device that of the allocator's GPU, or of GPU 0; all but system need a GPU",
 		.choices = storage_choices),
 	FRAG_PARAM_I64(struct ping_tensor_tx, batch_size, 0,
 		       .headline = "Batch size; 0: no such dimension", .min = 0,
@@ -130,7 +132,13 @@ static int make_on_gpu(struct ping_tensor_tx *tx, struct frag_tensor **out, stru
 	if (r < 0)
 		return r;
 	fill(tx, tx->staged);
-	return frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
+	r = frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
+	/* The first tensor finds out which GPU the allocator has memory of. */
+	for (int32_t id = 1; tx->sent == 0 && r == -EXDEV && id < GPUS_MAX; id++) {
+		tx->device.id = id;
+		r = frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
+	}
+	return r;
 }
 
 static int make(struct ping_tensor_tx *tx, struct frag_tensor **out, struct frag_err *err)

@@ -210,10 +210,9 @@ static void show_callbacks(struct fragi_run *run)
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
 	size_t errors = diag->count + diag->beyond, first = diag->count;
-	int result;
+	int result = fragi_run_share_memory(run, diag);
 
 	assert(run->fragments == NULL && "a run is prepared once");
-	result = fragi_run_share_memory(run, diag);
 	if (result == 0)
 		result = compose(run, diag);
 	if (result == 0)
@@ -288,10 +287,9 @@ static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 static void on_started(void *arg)
 {
 	struct fragi_run_fragment *fragment = arg;
-	const uint32_t starting = atomic_fetch_sub(&fragment->run->starting, 1);
 
-	assert(starting > 0 && "a fragment starts once");
-	if (starting == 1)
+	assert(atomic_load(&fragment->run->starting) > 0 && "a fragment starts once");
+	if (atomic_fetch_sub(&fragment->run->starting, 1) == 1)
 		fragi_run_report(fragment->run, FRAGI_RUN_STARTED);
 }
 
@@ -427,10 +425,9 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		r = scheds_create(run);
 		fragi_pump_unlock(run->pump);
 	}
-	if (r == 0)
-		fragi_run_trace_attach(run); /* where it was asked for before */
 	if (r < 0)
 		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
+	fragi_run_trace_attach(run); /* where it was asked for before */
 	fragi_run_join_clocks(run);
 	atomic_store(&run->running, (uint32_t)run->fragment_count);
 	atomic_store(&run->starting, (uint32_t)run->fragment_count);
