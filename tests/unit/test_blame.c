@@ -43,6 +43,9 @@ static const struct {
 	 6},
 	{{.took_ns = 17, .thread_ns = 9, .pool_ns = 9}, 2, FRAGI_BLAME_QUEUE, 17},
 	/* the kernel kept its thread waiting */
+	{{.took_ns = 17, .idle_ns = 5, .denied_ns = 9}, 2, FRAGI_BLAME_PREEMPTED, 9},
+	{{.took_ns = 17, .idle_ns = 5, .denied_ns = 19}, 2, FRAGI_BLAME_PREEMPTED, 12},
+	{{.took_ns = 17, .idle_ns = 5, .denied_ns = 9, .starved_ns = 3}, 2, FRAGI_BLAME_QUEUE, 5},
 	{{.took_ns = 17, .idle_ns = 5, .starved_ns = 3}, 2, FRAGI_BLAME_PREEMPTED, 3},
 	{{.took_ns = 17, .idle_ns = 5, .starved_ns = 9}, 2, FRAGI_BLAME_QUEUE, 12},
 	{{.took_ns = 17, .idle_ns = 11, .thread_ns = 9, .starved_ns = 7}, 2, FRAGI_BLAME_THREAD, 4},

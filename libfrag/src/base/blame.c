@@ -65,6 +65,7 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	fragi_blame_add(parts, way->at - 1u, FRAGI_BLAME_GPU, take(&held, way->gpu_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_WINDOW, held);
 	queued -= idle;
+	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&queued, way->denied_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
 	/* The room that it waits for is in the flow behind it. */
 	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, way->room_ns));

@@ -61,7 +61,8 @@ struct fragi_blame_way {
 	/* before the tick, how long the operator has been in no tick; then what it waited for */
 	uint64_t idle_ns;
 	uint64_t pool_ns, thread_ns, room_ns, suspended_ns;
-	uint64_t starved_ns; /* the thread of the tick could run, and the kernel gave it no core */
+	/* its thread could run and the kernel gave it no core: before the tick; in earlier ticks */
+	uint64_t starved_ns, denied_ns;
 };
 
 /* How long it was in a tick. */

@@ -31,6 +31,9 @@ struct waited {
 	uint64_t pool, thread, room, suspended;
 };
 
+/* Ticks that are remembered: behind so many messages one may wait and know why. */
+#define PAST 16u
+
 struct fragi_on_path {
 	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
 	uint32_t travelling; /* of steps: those of paths that lead to other processes */
@@ -47,6 +50,11 @@ struct fragi_on_path {
 	/* since the tick before ended: stamp; 0: there was none. What had been waited for then. */
 	uint64_t ended;
 	uint64_t started; /* stamp: when its operator was; 0: not read yet */
+	/* the latest ticks: when they ended, and what their threads were denied in them */
+	struct past {
+		uint64_t ended, denied_ns;
+	} past[PAST];
+	uint64_t past_count; /* ever */
 	struct waited waited;
 };
 
@@ -86,6 +94,19 @@ static void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, ui
 	on->starved_ns = on->starved_from > starved_until ? on->starved_from - starved_until : 0;
 }
 
+/* What ticks with earlier messages were denied while one waited that was in the queue at `from`. */
+static uint64_t denied_since(const struct fragi_on_path *on, uint64_t from)
+{
+	uint64_t sum_ns = 0;
+
+	for (uint32_t i = 0; i < PAST && i < on->past_count; i++) {
+		const uint64_t ns = fragi_stamp_diff_ns(from, on->past[i].ended);
+
+		sum_ns += ns < on->past[i].denied_ns ? ns : on->past[i].denied_ns;
+	}
+	return sum_ns;
+}
+
 /* Adds what the way of a message took, which is received by a tick that began at `begin`. */
 static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *exec,
 		    const struct fragi_trail *trail, const struct fragi_trail_entry *entry,
@@ -93,6 +114,7 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 {
 	const struct fragi_on_path *on = exec->op->on_path;
 	const struct waited now = waited_of(exec->row), *then = &on->waited;
+	const uint64_t queued = trail->arrived != 0 ? trail->arrived : entry->published;
 	const struct fragi_blame_way way = {
 		.at = (uint16_t)(entry->at + 1u),
 		.took_ns = fragi_stamp_diff_ns(entry->published, begin),
@@ -102,14 +124,14 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		.held_ns = trail->arrived != 0 ? trail->held.ns : 0,
 		.restart_ns = trail->held.restart_ns,
 		.gpu_ns = trail->held.gpu_ns,
-		.unstarted_ns = fragi_stamp_diff_ns(
-			trail->arrived != 0 ? trail->arrived : entry->published, on->started),
+		.unstarted_ns = fragi_stamp_diff_ns(queued, on->started),
 		.idle_ns = on->ended != 0 ? fragi_stamp_diff_ns(on->ended, begin) : UINT64_MAX,
 		.pool_ns = now.pool - then->pool,
 		.thread_ns = now.thread - then->thread,
 		.room_ns = now.room - then->room,
 		.suspended_ns = on->ended != 0 ? now.suspended - then->suspended : 0,
 		.starved_ns = on->starved_ns,
+		.denied_ns = denied_since(on, queued),
 	};
 
 	if ((entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
@@ -455,8 +477,11 @@ static int compute(void *self, struct frag_tick *tick)
 		missed = end_paths(on, tick);
 	on->ended = fragi_stamp();
 	on->waited = waited_of(exec->row);
-	if (is_on_any(on))
+	if (is_on_any(on)) {
 		starved_until = fragi_starved_ns(on->ended);
+		on->past[on->past_count++ % PAST] = (struct past){
+			on->ended, on->preempted_ns + starved_until - on->starved_from};
+	}
 	return missed < 0 ? missed : r;
 }
 
