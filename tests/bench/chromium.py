@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headless Chromium with one page, in which the caller runs scripts. The two talk over a pair of
 pipes, as --remote-debugging-pipe says: JSON that ends with a NUL."""
+import fcntl
 import json
 import os
 import shutil
@@ -25,7 +26,8 @@ class Page:
         self.data, self.number = b"", 0
 
         def take_pipes():
-            held = [os.dup(theirs_in), os.dup(theirs_out)]
+            # above those that are needed, of which none may be overwritten
+            held = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
             for fd, wanted in zip(held, NEEDED_FDS):
                 os.dup2(fd, wanted)
 
