@@ -179,7 +179,7 @@ class Pools(cluster.ClusterTest):
 
     def test_the_flows_to_other_hosts_are_named(self):
         # Over UCX a message of this size is still on its way when the next one is made.
-        sentence = self.failure(BETWEEN % "edge: ucx", "--workers", "2", rows=32768, blocks=1)
+        sentence = self.failure(BETWEEN % "edge: ucx", "--workers", "2", rows=65536, blocks=1)
         self.assertRegex(sentence, r'^a\.tx: pool "frames" ran out of its 1 block, and messages wait: '
                                    r"1 in a\.tx\.out -> b\.rx\.in")
         self.assertRegex(sentence, "set num_blocks to 5 or more$")
