@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frag/cuda.h>
+
 #include "models.h"
 #include "network.h"
 #include "network_outputs.h"
@@ -429,6 +431,13 @@ int network_warm(struct network *network, int times, struct frag_err *err)
 			r = model->backend->start(request, NULL, NULL, err);
 		if (r == 0)
 			r = model->backend->wait(request, err);
+	}
+	/* The runs have ended, but the stream may still have to copy the zeros. */
+	if (network->options.stream != NULL) {
+		const struct frag_device gpu = {FRAG_DEVICE_CUDA, network->options.gpu};
+		int waited = frag_stream_wait(gpu, network->options.stream, r == 0 ? err : NULL);
+
+		r = r == 0 ? waited : r;
 	}
 	free(zeros);
 	return r;
