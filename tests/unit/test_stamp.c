@@ -68,6 +68,26 @@ Test(stamp, a_moment_leads_from_one_clock_to_the_other_and_back)
 	fragi_moment_stamp_at(&moment, INT64_MAX);
 }
 
+static uint64_t backwards(void)
+{
+	static uint64_t stamp = 1000000;
+
+	return stamp -= 10;
+}
+
+/* Counters of two cores may differ by a little, and a thread changes its core at any time. */
+Test(stamp, a_moment_during_which_the_counter_goes_back_is_near)
+{
+	struct fragi_moment moment;
+
+	fragi_stamp_take_from(backwards);
+	moment = fragi_moment_now();
+	fragi_stamp_take_from(NULL);
+	cr_expect(moment.stamp > 999000 && moment.stamp <= 1000000, "%llu",
+		  (unsigned long long)moment.stamp);
+	cr_expect_gt(moment.ns, 0);
+}
+
 /* The second interval begins late by a pair that was wrong, and yet no stamp goes back. */
 Test(stamp, times_of_intervals_that_follow_each_other_keep_their_order)
 {

@@ -63,16 +63,17 @@ void fragi_stamp_take_from(uint64_t (*function)(void))
 static struct fragi_moment read_both(uint64_t (*stamp)(void), uint64_t near_ns)
 {
 	struct fragi_moment moment = {0, 0};
-	uint64_t best = UINT64_MAX, before, after;
+	uint64_t best = UINT64_MAX, before, after, took;
 	int64_t ns;
 
 	for (int i = 0; i < BRACKETS; i++) {
 		before = stamp();
 		ns = fragi_now_ns();
 		after = stamp();
-		if (after - before < best) {
-			best = after - before;
-			moment = (struct fragi_moment){ns, before + best / 2};
+		took = (int64_t)(after - before) > 0 ? after - before : 0; /* of another core */
+		if (took < best) {
+			best = took;
+			moment = (struct fragi_moment){ns, before + took / 2};
 		}
 		if (fragi_stamp_diff_ns(before, after) < near_ns)
 			break;
