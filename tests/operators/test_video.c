@@ -621,6 +621,8 @@ Test(ops_video, recorder_says_what_does_not_go_together)
 		{"h264", "out.gif",
 		 "a file .gif does not hold video of codec h264 (h264); give it one of the endings .mkv, .mp4, "},
 		{"mpeg4", "out.ogv", "a file .ogv does not hold"},
+		{"h264_nvenc", "out.gif", "a file .gif does not hold video of codec h264_nvenc"},
+		{"h264_nvenc", "out.mp4", "h264_nvenc needs a GPU of NVIDIA with an encoder"},
 		{"auto", "out", "a file without an ending does not hold"},
 		{"auto", "out-%Q.mp4", "has the unknown field %Q"},
 		{"auto", "out-%.mp4", "has the unknown field %."},
@@ -637,6 +639,8 @@ Test(ops_video, recorder_says_what_does_not_go_together)
 		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
 			  err.text);
 	}
+	/* A graph that records on a GPU can be checked without one. */
+	cr_assert_eq(video_encoder_check("h264_nvenc", "out.mp4", NULL), 0);
 }
 
 /* What a file promises holds for each codec in each of them. */

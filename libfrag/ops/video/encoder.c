@@ -36,6 +36,11 @@ struct video_encoder {
 	struct frame like;
 };
 
+bool video_encoder_is_of_gpu(const char *codec)
+{
+	return strcmp(codec, "h264_nvenc") == 0;
+}
+
 /* Returns FFmpeg's encoder for the value of the parameter `codec`; NULL: there is none. */
 static const AVCodec *find_codec(const char *codec)
 {
@@ -45,7 +50,8 @@ static const AVCodec *find_codec(const char *codec)
 		found = avcodec_find_encoder_by_name("libx264");
 	if (found == NULL && strcmp(codec, "auto") == 0)
 		codec = "mpeg4";
-	if (strcmp(codec, "mpeg4") == 0 || strcmp(codec, "ffv1") == 0)
+	if (strcmp(codec, "mpeg4") == 0 || strcmp(codec, "ffv1") == 0 ||
+	    video_encoder_is_of_gpu(codec))
 		found = avcodec_find_encoder_by_name(codec);
 	return found;
 }
@@ -81,7 +87,7 @@ int video_encoder_check(const char *codec, const char *path, struct frag_err *er
 	if (found == NULL)
 		return frag_err_set(
 			err, -ENOTSUP,
-			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
+			"this FFmpeg has no encoder for codec %s; use another of auto, h264, h264_nvenc, mpeg4, ffv1",
 			codec);
 	for (size_t i = 0; i < FRAG_COUNT_OF(containers); i++) {
 		size_t used = strlen(fits);
@@ -129,6 +135,13 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 		codec->pix_fmt = frame->rows % 2 != 0 || frame->columns % 2 != 0
 					 ? AV_PIX_FMT_YUV444P
 					 : AV_PIX_FMT_YUV420P;
+		if (video_encoder_is_of_gpu(codec->codec->name)) {
+			av_dict_set(options, "delay", "0", 0); /* as tune, below */
+			av_dict_set(options, "forced-idr", "1", 0);
+			av_dict_set(options, "cq", "19", 0);
+			codec->max_b_frames = 0;
+			break;
+		}
 		av_dict_set(options, "preset", "veryfast", 0);
 		av_dict_set(options, "tune", "zerolatency", 0); /* what it holds would be lost */
 		av_dict_set(options, "crf", "18", 0);

@@ -14,10 +14,13 @@ struct video_encoder;
 
 /*
  * Checks a value of the parameter `codec` and the ending of a file.
- * - codec: h264 (libx264), mpeg4, ffv1 (lossless), auto (h264, or mpeg4 when FFmpeg has no libx264)
+ * - codec: h264 (libx264), h264_nvenc (of a GPU), mpeg4, ffv1 (lossless), auto (h264, or mpeg4 when
+ *   FFmpeg has no libx264)
  * Returns 0; -ENOTSUP with a sentence: FFmpeg lacks the encoder, or such a file cannot hold it.
  */
 int video_encoder_check(const char *codec, const char *path, struct frag_err *err);
+/* Whether a codec needs the encoder of a GPU, which video_gpu_find_encoder looks for. */
+bool video_encoder_is_of_gpu(const char *codec);
 
 struct video_encoder_config {
 	const char *path; /* its ending decides the format of the file */

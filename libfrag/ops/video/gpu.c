@@ -30,6 +30,19 @@ static int find_context(int32_t id, CUcontext *out, struct frag_err *err)
 	return 0;
 }
 
+int video_gpu_find_encoder(struct frag_err *err)
+{
+	void *encoder = dlopen("libnvidia-encode.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (encoder == NULL)
+		return frag_err_set(
+			err, -ENODEV,
+			"codec h264_nvenc needs a GPU of NVIDIA with an encoder, and its library is not here (%s); a container needs NVIDIA_DRIVER_CAPABILITIES=video; use codec h264, which the CPU encodes",
+			dlerror());
+	dlclose(encoder);
+	return 0;
+}
+
 int video_gpu_open(struct video_gpu *gpu, struct frag_err *err)
 {
 	void *decoder = dlopen("libnvcuvid.so.1", RTLD_NOW | RTLD_LOCAL);

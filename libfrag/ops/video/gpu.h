@@ -27,6 +27,12 @@ int video_gpu_open(struct video_gpu *gpu, struct frag_err *err);
 /* Accepts one that is zeroed. */
 void video_gpu_close(struct video_gpu *gpu);
 
+/*
+ * Looks for NVIDIA's encoder, which FFmpeg opens for h264_nvenc. Returns 0; -ENODEV: a sentence.
+ * Thread: any. Blocks: while the library is opened.
+ */
+int video_gpu_find_encoder(struct frag_err *err);
+
 /* Whether a frame lies in memory of a GPU. */
 bool video_gpu_holds(const AVFrame *frame);
 /* Returns what the pixels of a frame are, wherever it lies. */

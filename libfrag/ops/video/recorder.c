@@ -10,6 +10,7 @@
 #include <frag/status.h>
 
 #include "encoder.h"
+#include "gpu.h"
 #include "names.h"
 #include "pipe.h"
 #include "video.h"
@@ -56,7 +57,7 @@ static const struct frag_port recorder_ports[] = {
 		   .headline = "frames of u8, with codec ffv1 also of u16: gray, RGB or RGBA"},
 };
 
-static const char *const codec_choices[] = {"auto", "h264", "mpeg4", "ffv1", NULL};
+static const char *const codec_choices[] = {"auto", "h264", "h264_nvenc", "mpeg4", "ffv1", NULL};
 
 static const struct frag_param recorder_params[] = {
 	FRAG_PARAM_PATH(
@@ -75,7 +76,7 @@ static const struct frag_param recorder_params[] = {
 	FRAG_PARAM_STRING(
 		struct recorder, codec, "auto", .headline = "How the video is encoded",
 		.description =
-			"h264 (libx264), mpeg4, ffv1 (without loss); auto: h264, or mpeg4 where FFmpeg has no libx264",
+			"h264 (libx264), h264_nvenc (a GPU of NVIDIA that has an encoder), mpeg4, ffv1 (without loss); auto: h264, or mpeg4 where FFmpeg has no libx264",
 		.choices = codec_choices),
 	FRAG_PARAM_F64(
 		struct recorder, frame_rate, 0.0,
@@ -151,6 +152,15 @@ static int recorder_setup(void *state, struct frag_op *op)
 		memcpy(ending, "-%n", 3);
 	}
 	return 0;
+}
+
+static int recorder_initialize(void *state, struct frag_op *op)
+{
+	const struct recorder *rc = state;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = video_encoder_is_of_gpu(rc->codec) ? video_gpu_find_encoder(&err) : 0;
+
+	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
 }
 
 /* What the files of earlier runs, and of this one, are. */
@@ -446,6 +456,7 @@ const struct frag_op_type video_recorder_type = {
 	FRAG_PORTS(recorder_ports),
 	FRAG_PARAMS(recorder_params),
 	.setup = recorder_setup,
+	.initialize = recorder_initialize,
 	.compute = recorder_compute,
 	.stop = recorder_stop,
 	.fini = recorder_fini,
