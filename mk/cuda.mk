@@ -127,7 +127,28 @@ gpu-check-video: $(VIDEO_CHECK) $(B)/lib/frag/modules/cuda.so
 	@ldd $(VIDEO_CHECK) | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \
 		sort -u | xargs -I{} cp -L {} $(GPU_CHECK_VIDEO)/deps
-.PHONY: gpu-check gpu-check-kit gpu-check-video
+# make gpu-check-people makes the folder of examples/people: build/gpu-check-people/people_check.sh.
+GPU_CHECK_PEOPLE := $(B)/gpu-check-people
+gpu-check-people: all
+	@rm -rf $(GPU_CHECK_PEOPLE)
+	@mkdir -p $(addprefix $(GPU_CHECK_PEOPLE)/,bin deps models people libexec/frag \
+		lib/frag/modules lib/frag/plugins)
+	@cp $(addprefix $(B)/bin/,fragctl driverd workerd) $(GPU_CHECK_PEOPLE)/bin
+	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK_PEOPLE)/libexec/frag
+	@cp $(LIBFRAG_SO) $(GPU_CHECK_PEOPLE)/lib
+	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so run.so http.so) \
+		$(GPU_CHECK_PEOPLE)/lib/frag/modules
+	@cp $(patsubst %,$(B)/lib/frag/plugins/lib%.so,basic vision inference video viewer) \
+		$(GPU_CHECK_PEOPLE)/lib/frag/plugins
+	@cp $(addprefix .cache/ai/models/,person-detection.onnx person-segmentation.onnx) \
+		$(GPU_CHECK_PEOPLE)/models
+	@cp examples/people/*.yaml $(GPU_CHECK_PEOPLE)/people
+	@cp examples/data/pedestrians.mp4 tests/cuda/people_check.sh $(GPU_CHECK_PEOPLE)
+	@ldd $(GPU_CHECK_PEOPLE)/bin/* $(GPU_CHECK_PEOPLE)/libexec/frag/* \
+		$(GPU_CHECK_PEOPLE)/lib/*.so* $(GPU_CHECK_PEOPLE)/lib/frag/*/*.so | \
+		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \
+		sort -u | xargs -I{} cp -L {} $(GPU_CHECK_PEOPLE)/deps
+.PHONY: gpu-check gpu-check-kit gpu-check-people gpu-check-video
 # Networks at the size of the part of gpu_bench.sh, one picture and eight at a time.
 FACES := .cache/ai/models/centerface.onnx
 $(B)/bench/copies.so: tests/bench/copies.c

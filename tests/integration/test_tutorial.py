@@ -143,6 +143,11 @@ class Typed(test_nodes.TwoNodes):
         subprocess.run(careful, shell=True, cwd=self.path("examples/people"), check=True)
         self.run_line(run)
 
+    def test_on_a_gpu(self):
+        """What the argument chooses goes together; the run itself needs a GPU."""
+        for graph in ("single.yaml", "app.yaml"):
+            self.assertIn(": ok", self.run_line("fragctl validate %s -- --on gpu" % graph).stdout)
+
     def test_one_node(self):
         lines, _ = commands("One node, and two")
         self.assertEqual([line.split()[0] for line in lines], ["driverd", "workerd", "workerd"])

@@ -24,8 +24,8 @@
  */
 #define CLIP "examples/data/pedestrians.mp4"
 #define ENGINE ".cache/ai/openvino"
-#define DETECTOR ".cache/ai/models/person-detection.xml"
-#define SEGMENTER ".cache/ai/models/person-segmentation.xml"
+#define DETECTOR ".cache/ai/models/person-detection"
+#define SEGMENTER ".cache/ai/models/person-segmentation"
 #define ROWS 576
 #define COLUMNS 768
 #define FRAMES 300
@@ -45,11 +45,12 @@ static const char *hindrance(void)
 #elif !defined(__x86_64__)
 	return "make deps-ai fetches the engine for x86-64";
 #endif
-	if (access(ENGINE "/libopenvino_c.so", R_OK) != 0 || access(DETECTOR, R_OK) != 0)
+	if (access(ENGINE "/libopenvino_c.so", R_OK) != 0 || access(DETECTOR ".onnx", R_OK) != 0)
 		return "make deps-ai has not fetched the engine and the models";
 	if (access(CLIP, R_OK) != 0)
 		return "it is not run in the top folder of frag";
 	setenv("FRAG_OPENVINO", ENGINE, 1);
+	setenv("FRAG_ONNXRUNTIME", ".cache/ai/onnxruntime", 1);
 	return NULL;
 }
 
@@ -92,15 +93,19 @@ static struct frag_harness *open_clip(void)
 	return make(&video_replayer_type, FRAG_ARGS({"path", CLIP}, {"realtime", "false"}));
 }
 
-static struct frag_harness *open_detector(void)
+/* The network of OpenVINO, or the one for ONNX Runtime, which leaves out no boxes. */
+static struct frag_harness *open_detector(bool is_onnx)
 {
 	return make(
 		&inference_inference_type,
 		FRAG_ARGS(
-			{"model_path_map", "{person: " DETECTOR "}"},
+			{"backend", is_onnx ? "onnxruntime" : "openvino"},
+			{"model_path_map",
+			 is_onnx ? "{person: " DETECTOR ".onnx}" : "{person: " DETECTOR ".xml}"},
 			{"pre_processor_map", "{person: ['']}"},
 			{"inference_map",
-			 "{person: ['detection_boxes:0', 'detection_scores:0', 'num_detections:0']}"}));
+			 is_onnx ? "{person: ['detection_boxes:0', 'detection_scores:0']}"
+				 : "{person: ['detection_boxes:0', 'detection_scores:0', 'num_detections:0']}"}));
 }
 
 /* Pictures. */
@@ -250,7 +255,7 @@ static int detect(struct frag_harness *crop, struct frag_harness *detector,
 	return wrong;
 }
 
-Test(people, most_are_found_and_few_are_invented, .timeout = 300)
+static void find_people(bool is_onnx)
 {
 	struct frag_harness *clip, *crop, *detector, *postprocessor;
 	int visible = 0, found = 0, wrong = 0, frames = 0;
@@ -261,11 +266,11 @@ Test(people, most_are_found_and_few_are_invented, .timeout = 300)
 	clip = open_clip();
 	crop = make(&vision_crop_type,
 		    FRAG_ARGS({"width", "300"}, {"height", "300"}, {"regions", PARTS}));
-	detector = open_detector();
+	detector = open_detector(is_onnx);
 	postprocessor = make(&inference_detection_postprocessor_type,
 			     FRAG_ARGS({"boxes_tensor_name", "detection_boxes:0"},
 				       {"scores_tensor_name", "detection_scores:0"},
-				       {"count_tensor_name", "num_detections:0"},
+				       {"count_tensor_name", is_onnx ? "" : "num_detections:0"},
 				       {"regions_tensor_name", "boxes"},
 				       {"score_threshold", "0.33"}, {"inside_threshold", "0.7"}));
 	for (int frame = 0; frame < FRAMES; frame++) {
@@ -282,8 +287,9 @@ Test(people, most_are_found_and_few_are_invented, .timeout = 300)
 		found += !labels[i].hidden && labels[i].found;
 	}
 	fprintf(stderr,
-		"people: %d of %d found (recall %.3f at IoU 0.5), %d false boxes in %d frames; %d people are hidden more than half and do not count\n",
-		found, visible, (double)found / visible, wrong, frames, label_count - visible);
+		"people, %s: %d of %d found (recall %.3f at IoU 0.5), %d false boxes in %d frames; %d people are hidden more than half and do not count\n",
+		is_onnx ? "onnxruntime" : "openvino", found, visible, (double)found / visible,
+		wrong, frames, label_count - visible);
 	cr_expect_eq(frames, 20);
 	cr_expect_geq(found, (int)ceil(0.75 * visible));
 	cr_expect_leq(wrong, frames / 10);
@@ -291,6 +297,16 @@ Test(people, most_are_found_and_few_are_invented, .timeout = 300)
 	frag_harness_destroy(detector);
 	frag_harness_destroy(crop);
 	frag_harness_destroy(clip);
+}
+
+Test(people, most_are_found_and_few_are_invented, .timeout = 300)
+{
+	find_people(false);
+}
+
+Test(people, onnxruntime_finds_as_many, .timeout = 300)
+{
+	find_people(true);
 }
 
 /* Segmentation. */
@@ -419,7 +435,7 @@ static double segment(struct frag_harness *segmenter, struct frag_harness *postp
 	return shared;
 }
 
-Test(people, masks_agree_with_drawings, .timeout = 300)
+static void compare_masks(bool is_onnx)
 {
 	struct frag_harness *clip, *segmenter, *postprocessor;
 	struct drawing drawings[16];
@@ -437,7 +453,9 @@ Test(people, masks_agree_with_drawings, .timeout = 300)
 	cr_assert_eq(count, 10);
 	clip = open_clip();
 	segmenter = make(&inference_inference_type,
-			 FRAG_ARGS({"model_path_map", "{person: " SEGMENTER "}"},
+			 FRAG_ARGS({"backend", is_onnx ? "onnxruntime" : "openvino"},
+				   {"model_path_map", is_onnx ? "{person: " SEGMENTER ".onnx}"
+							      : "{person: " SEGMENTER ".xml}"},
 				   {"pre_processor_map", "{person: ['']}"},
 				   {"inference_map", "{person: [masks]}"}));
 	postprocessor = make(
@@ -460,6 +478,16 @@ Test(people, masks_agree_with_drawings, .timeout = 300)
 	frag_harness_destroy(postprocessor);
 	frag_harness_destroy(segmenter);
 	frag_harness_destroy(clip);
+}
+
+Test(people, masks_agree_with_drawings, .timeout = 300)
+{
+	compare_masks(false);
+}
+
+Test(people, masks_of_onnxruntime_agree_too, .timeout = 300)
+{
+	compare_masks(true);
 }
 
 /* Speed. */
@@ -498,9 +526,10 @@ Test(people, the_operator_beside_the_engine, .timeout = 300)
 
 	if (hindrance() != NULL)
 		cr_skip_test("%s", hindrance());
-	detector = open_detector();
-	cr_assert_eq(inference_model_open(&inference_openvino, DETECTOR, &options, &model, &err), 0,
-		     "%s", err.text);
+	detector = open_detector(false);
+	cr_assert_eq(
+		inference_model_open(&inference_openvino, DETECTOR ".xml", &options, &model, &err),
+		0, "%s", err.text);
 	cr_assert_eq(inference_openvino.request_create(model, &request, &err), 0);
 	t = create(FRAG_DTYPE_UINT, 8, 4, shape);
 	memset(frag_tensor_writable(t), 99, frag_tensor_size_bytes(t));
