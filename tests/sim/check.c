@@ -156,13 +156,14 @@ static int64_t held_for(const struct sim *sim, int64_t *since, bool holds)
 }
 
 /*
- * A stranger has told it to end, and user code keeps it from that: no limit of its calls is looked
- * at any more, so it says nothing, whatever it is asked, until it is killed with its application.
+ * A stranger has told it to end, and user code keeps it from that: it says nothing, whatever it is
+ * asked, until its time for that is over.
  */
 static bool hangs_unseen(const struct sim_host *host)
 {
 	return host->term_by_stranger && !host->end_requested && !host->done_reported &&
-	       host->process.alive && host_core_state(host->core) == HOST_STATE_ENDING;
+	       host->process.alive && !host->run_failed &&
+	       host_core_state(host->core) == HOST_STATE_ENDING;
 }
 
 /* A driver that has ended asked for its start, which hangs: the next one takes it for started. */

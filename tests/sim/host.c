@@ -61,6 +61,9 @@ static void send_frame(struct sim *sim, struct sim_host *host, const struct fw_m
 		check_wired(sim, host);
 	if (message->kind != FW_BEAT)
 		sim_print(sim, sim_host_name(host), "-> %s", fw_kind_name(message->kind));
+	if (host_core_state(host->core) == HOST_STATE_ENDING && message->kind == FW_HOST_EVENT &&
+	    message->event.state == FW_STATE_FAILED) /* an operator keeps it from its end */
+		host->faulty = host->run_failed = true;
 	sim_note_bytes(sim, frame, size);
 	sim_host_put(sim, host, 1, SIM_FRAME_DATA, frame, size);
 }

@@ -346,6 +346,39 @@ Test(host_core, a_signal_ends_it_once)
 	cr_expect_null(did(HOST_DO_DESTROY));
 }
 
+/* Its driver may not know that a signal has told it to end, and would wait for it for ever. */
+Test(host_core, an_operator_that_keeps_it_from_its_end_is_a_failure)
+{
+	const char *fragments[] = {"f1", "f2"};
+
+	from_workerd((struct fw_message){.kind = FW_HOST_CREATE,
+					 .create = {.fragments = fragments, .fragment_count = 2}});
+	prepare_done(true);
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_assert_not(timers_until(now + 9999 * MS, true, FW_HOST_EVENT));
+	cr_assert(timers_until(now + 1 * MS, true, FW_HOST_EVENT));
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.state, FW_STATE_FAILED);
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.failure.code, FRAGI_FAILURE_OPERATOR_HUNG);
+	cr_expect_str_eq(
+		sent(FW_HOST_EVENT)->event.failure.sentence,
+		"the host of f1, f2 was told to end, and has not ended within 10 s: a callback of an operator does not return; find out what it waits for");
+	expect_state(HOST_STATE_ENDING);
+	cr_assert_not(timers_until(now + 20000 * MS, true, FW_HOST_EVENT), "it is reported once");
+	work_done(HOST_EV_DESTROY_DONE, NULL);
+	cr_expect(did(HOST_DO_EXIT)->operators_may_hang, "nothing is taken from under it");
+}
+
+/* One that has failed is known to its driver, which ends it. */
+Test(host_core, the_end_of_a_host_that_has_failed_is_not_limited)
+{
+	up_to_started();
+	report((struct fw_host_event){
+		.state = FW_STATE_FAILED,
+		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "compute returned -5", "f.a"}});
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_assert_not(timers_until(now + 20000 * MS, true, FW_HOST_EVENT));
+}
+
 Test(host_core, frames_out_of_turn_are_ignored)
 {
 	from_workerd((struct fw_message){.kind = FW_HOST_START});

@@ -44,5 +44,7 @@ static inline int64_t fragi_dead_within_ns(int64_t asked_ns, int64_t beat_ns)
 #define FRAGI_CONNECT_NS INT64_C(5000000000)
 #define FRAGI_HOST_WIRE_NS INT64_C(9000000000)
 #define FRAGI_WIRE_NS INT64_C(10000000000)
+/* How long the operators of a host that was told to end may take: longer than its driver waits. */
+#define FRAGI_HOST_END_NS INT64_C(10000000000)
 
 #endif

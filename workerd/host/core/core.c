@@ -31,18 +31,18 @@ struct host_core {
 	struct fragi_awake clock;  /* all times below are its times */
 	int64_t heard_ns;          /* workerd's last frame */
 	int64_t beat_at_ns;        /* next beat */
-	int64_t wire_until_ns;     /* WIRING: when the peers have not answered in time */
+	int64_t until_ns;          /* when peers (WIRING) or operators (ENDING) are too late */
 	int64_t deadline_ns;       /* as the shell knows it */
 	bool end_wanted;           /* the work that is under way has to be completed first */
 	struct fw_host_stop drain; /* the same; drain_ns 0: none is wanted; without its texts */
 	uint32_t looks;            /* at so many hosts somebody looks; 0: not at this one */
 	bool idle;                 /* the run is at rest, as far as it was reported */
 	bool idle_reported;        /* ... since the last beat */
-	/* the run, or its work, failed: an operator may hang in its callback */
-	bool run_failed;
+	bool run_failed;           /* ... or its work: an operator may hang in its callback */
 	uint32_t illegal_transitions;
-	char peers[256];    /* names, for the sentence when they do not answer */
-	char sentence[512]; /* of a result that the core itself has found */
+	char fragments[256]; /* names, for sentences */
+	char peers[256];     /* the same, for when they do not answer */
+	char sentence[512];  /* of a result that the core itself has found */
 };
 
 static const char *const state_names[HOST_STATES] = {
@@ -85,8 +85,10 @@ static void check(const void *object)
 	assert((core->work == HOST_WORK_START) == (core->state == HOST_STATE_STARTING));
 	assert((core->work == HOST_WORK_DESTROY) == (core->state == HOST_STATE_ENDING));
 	assert(core->work != HOST_WORK_WIRE || core->state == HOST_STATE_WIRING);
-	assert((core->wire_until_ns != INT64_MAX) == (core->state == HOST_STATE_WIRING) &&
-	       "peers are awaited while wiring, and for a limited time");
+	assert((core->until_ns != INT64_MAX) ==
+		       (core->state == HOST_STATE_WIRING ||
+			(core->state == HOST_STATE_ENDING && !core->run_failed)) &&
+	       "peers and operators are awaited for a limited time, and nothing else is");
 	assert((!core->end_wanted || core->work != HOST_WORK_NONE) &&
 	       "an end that is wanted is under way, or follows the work that is");
 	assert(core->deadline_ns <= core->beat_at_ns && "a host beats in every state");
@@ -132,6 +134,7 @@ static void move(struct host_core *core, enum host_state to, struct host_actions
 		(unsigned long long)core->run, (unsigned long long)core->epoch,
 		state_names[core->state], state_names[to], fragi_machine_remark(legal));
 	core->illegal_transitions += legal ? 0 : 1;
+	core->until_ns = INT64_MAX;
 	if (legal)
 		core->state = to;
 }
@@ -150,7 +153,6 @@ static struct fw_message *add_message(struct host_core *core, enum fw_kind kind,
 static void send_result(struct host_core *core, enum fw_kind kind,
 			const struct fw_host_result *result, struct host_actions *actions)
 {
-	core->wire_until_ns = INT64_MAX;
 	add_message(core, kind, actions)->result = *result;
 	if (result->failure.code != FRAGI_FAILURE_NONE)
 		move(core, HOST_STATE_FAILED, actions);
@@ -161,7 +163,6 @@ static void lose_workerd(struct host_core *core, struct host_actions *actions)
 {
 	struct host_action *action;
 
-	core->wire_until_ns = INT64_MAX;
 	move(core, HOST_STATE_ENDED, actions);
 	action = add(actions, HOST_DO_EXIT);
 	action->exit_code = WRK_HOST_EXIT_LOST;
@@ -186,21 +187,27 @@ static enum host_work completed_by(enum host_event_kind kind)
 					    : HOST_WORK_DESTROY;
 }
 
-static void begin_end(struct host_core *core, struct host_actions *actions)
+static void begin_end(struct host_core *core, int64_t now_ns, struct host_actions *actions)
 {
 	core->end_wanted = true;
 	if (core->work != HOST_WORK_NONE) /* when it is done */
 		return;
-	core->wire_until_ns = INT64_MAX;
 	add(actions, HOST_DO_HALT);
 	move(core, HOST_STATE_ENDING, actions);
+	if (!core->run_failed) /* else its driver knows that it is to be ended */
+		core->until_ns = now_ns + FRAGI_HOST_END_NS;
 	begin_work(core, HOST_WORK_DESTROY, HOST_DO_DESTROY, actions);
 }
 
-/*
- * Arms the kernel to kill this host when its lease ends: workerd may be stopped then, or this
- * process.
- */
+/* Appends a name to a list of names. */
+static void name(char *list, size_t size, const char *next)
+{
+	const size_t used = strlen(list);
+
+	snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", next);
+}
+
+/* Has the kernel kill this host when its lease ends: workerd or this process may be stopped. */
 static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
 {
 	if (lease_until_ns > 0)
@@ -229,6 +236,8 @@ static void on_create(struct host_core *core, const struct fw_message *message, 
 	core->config.dead_ns = fragi_dead_within_ns(create->dead_ns, core->config.beat_ns);
 	if (core->beat_at_ns > now_ns + core->config.beat_ns)
 		core->beat_at_ns = now_ns + core->config.beat_ns;
+	for (uint32_t i = 0; i < create->fragment_count; i++)
+		name(core->fragments, sizeof(core->fragments), create->fragments[i]);
 	move(core, HOST_STATE_PREPARING, actions);
 	hold_until(create->lease_until_ns, actions);
 	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
@@ -240,14 +249,10 @@ static void on_create(struct host_core *core, const struct fw_message *message, 
 static void on_wire(struct host_core *core, const struct fw_message *message, int64_t now_ns,
 		    struct host_actions *actions)
 {
-	const struct fw_host_wire *wire = &message->wire;
-	size_t used = 0;
-
-	core->wire_until_ns = now_ns + core->config.wire_ns;
-	for (uint32_t i = 0; i < wire->peer_count && used < sizeof(core->peers); i++)
-		used += (size_t)snprintf(core->peers + used, sizeof(core->peers) - used, "%s%s",
-					 i > 0 ? ", " : "", wire->peers[i].name);
+	for (uint32_t i = 0; i < message->wire.peer_count; i++)
+		name(core->peers, sizeof(core->peers), message->wire.peers[i].name);
 	move(core, HOST_STATE_WIRING, actions);
+	core->until_ns = now_ns + core->config.wire_ns;
 	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->request = message;
 }
 
@@ -257,18 +262,12 @@ static bool is_wired(const struct host_core *core)
 	return core->state >= HOST_STATE_WIRING && core->state <= HOST_STATE_STARTED;
 }
 
-static void on_start(struct host_core *core, struct host_actions *actions)
-{
-	move(core, HOST_STATE_STARTING, actions);
-	begin_work(core, HOST_WORK_START, HOST_DO_START, actions);
-}
-
 static void drain(const struct fw_host_stop *stop, struct host_actions *actions)
 {
 	add(actions, stop->restarts ? HOST_DO_YIELD : HOST_DO_DRAIN)->drain_ns = stop->drain_ns;
 }
 
-static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
+static void on_stop(struct host_core *core, const struct fw_host_stop *stop, int64_t now_ns,
 		    struct host_actions *actions)
 {
 	if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
@@ -278,7 +277,7 @@ static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 						    .restarts = stop->restarts};
 	else if (stop->drain_ns == 0 ||
 		 core->state != HOST_STATE_FAILED) /* or there is nothing to drain */
-		begin_end(core, actions);
+		begin_end(core, now_ns, actions);
 }
 
 /* Parameters change while the operators run. */
@@ -301,56 +300,53 @@ static void on_set(struct host_core *core, const struct fw_message *message,
 static void on_message(struct host_core *core, const struct fw_message *message, int64_t now_ns,
 		       struct host_actions *actions)
 {
-	static const struct {
-		enum fw_kind kind;
-		enum host_state state;
-	} moments[] = {{FW_HOST_CREATE, HOST_STATE_NEW},
-		       {FW_HOST_WIRE, HOST_STATE_PREPARED},
-		       {FW_HOST_START, HOST_STATE_WIRED}};
-
 	core->heard_ns = now_ns;
-	if (message->kind == FW_BEAT) {
+	switch (message->kind) {
+	case FW_BEAT:
 		hold_until(message->beat.lease_until_ns, actions);
 		look(core, message->beat.looks, actions);
 		return;
-	}
-	if (message->kind == FW_HOST_STOP) {
-		on_stop(core, &message->stop, actions);
+	case FW_HOST_STOP:
+		on_stop(core, &message->stop, now_ns, actions);
 		return;
-	}
-	if (message->kind == FW_HOST_SET) {
+	case FW_HOST_SET:
 		on_set(core, message, actions);
 		return;
-	}
-	if (message->kind == FW_HOST_TAP) {
-		/* a trace has what happens from the start on */
+	case FW_HOST_TAP: /* a trace has what happens from the start on */
 		if (core->state == HOST_STATE_STARTED ||
 		    (core->state == HOST_STATE_WIRED && message->host_tap.traces))
 			add(actions, HOST_DO_TAP)->request = message;
 		return;
-	}
-	if (message->kind == FW_HOST_SUSPEND && is_wired(core)) {
-		add(actions, HOST_DO_SUSPEND)->request = message;
+	case FW_HOST_CREATE:
+		if (core->state != HOST_STATE_NEW)
+			break;
+		on_create(core, message, now_ns, actions);
 		return;
-	}
-	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
-		if (moments[i].kind != message->kind)
-			continue;
-		if (message->kind == FW_HOST_WIRE && is_wired(core)) /* peers were started again */
+	case FW_HOST_WIRE:
+		if (is_wired(core)) /* peers were started again */
 			add(actions, HOST_DO_REWIRE)->request = message;
-		else if (moments[i].state != core->state)
-			add_log(actions, FRAGI_LOG_WARN,
-				"ignored %s: it does not come at this point",
-				fw_kind_name(message->kind));
-		else if (message->kind == FW_HOST_CREATE)
-			on_create(core, message, now_ns, actions);
-		else if (message->kind == FW_HOST_WIRE)
+		else if (core->state == HOST_STATE_PREPARED)
 			on_wire(core, message, now_ns, actions);
 		else
-			on_start(core, actions);
+			break;
+		return;
+	case FW_HOST_START:
+		if (core->state != HOST_STATE_WIRED)
+			break;
+		move(core, HOST_STATE_STARTING, actions);
+		begin_work(core, HOST_WORK_START, HOST_DO_START, actions);
+		return;
+	case FW_HOST_SUSPEND:
+		if (!is_wired(core))
+			break;
+		add(actions, HOST_DO_SUSPEND)->request = message;
+		return;
+	default:
+		add_log(actions, FRAGI_LOG_WARN, "ignored %s: it is not for a host",
+			fw_kind_name(message->kind));
 		return;
 	}
-	add_log(actions, FRAGI_LOG_WARN, "ignored %s: it is not for a host",
+	add_log(actions, FRAGI_LOG_WARN, "ignored %s: it does not come at this point",
 		fw_kind_name(message->kind));
 }
 
@@ -392,7 +388,7 @@ static void on_destroy_done(struct host_core *core, const struct host_event *eve
 		action->exit_code = WRK_HOST_EXIT_BROKEN_OFF;
 }
 
-static void on_work_done(struct host_core *core, const struct host_event *event,
+static void on_work_done(struct host_core *core, const struct host_event *event, int64_t now_ns,
 			 struct host_actions *actions)
 {
 	enum host_work completed = completed_by(event->kind);
@@ -417,7 +413,7 @@ static void on_work_done(struct host_core *core, const struct host_event *event,
 		break;
 	}
 	if (core->end_wanted && core->state != HOST_STATE_ENDED)
-		begin_end(core, actions);
+		begin_end(core, now_ns, actions);
 }
 
 static void on_peers_ready(struct host_core *core, struct host_actions *actions)
@@ -444,19 +440,34 @@ static void on_report(struct host_core *core, const struct fw_host_event *report
 		add_message(core, FW_HOST_EVENT, actions)->event = *report;
 }
 
-static void look_at_peers(struct host_core *core, int64_t now_ns, struct host_actions *actions)
+/*
+ * Peers that do not answer fail the phase. An operator that does not return is a failure, because
+ * its driver may not know that the host was told to end: by a signal of somebody else, or by a
+ * driver before. The host then waits to be ended, or killed.
+ */
+static void look_at_time(struct host_core *core, int64_t now_ns, struct host_actions *actions)
 {
-	if (core->state != HOST_STATE_WIRING || core->work != HOST_WORK_NONE ||
-	    now_ns < core->wire_until_ns)
+	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, core->sentence, NULL};
+
+	if (core->work == HOST_WORK_WIRE || now_ns < core->until_ns)
 		return;
+	if (core->state == HOST_STATE_WIRING) {
+		failure.code = FRAGI_FAILURE_EDGE_UNREACHABLE;
+		snprintf(
+			core->sentence, sizeof(core->sentence),
+			"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
+			core->peers, (long long)(core->config.wire_ns / 1000000000));
+		send_result(core, FW_HOST_WIRED, &(struct fw_host_result){failure}, actions);
+		return;
+	}
 	snprintf(
 		core->sentence, sizeof(core->sentence),
-		"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
-		core->peers, (long long)(core->config.wire_ns / 1000000000));
-	send_result(
-		core, FW_HOST_WIRED,
-		&(struct fw_host_result){{FRAGI_FAILURE_EDGE_UNREACHABLE, core->sentence, NULL}},
-		actions);
+		"the host of %s was told to end, and has not ended within %lld s: a callback of an operator does not return; find out what it waits for",
+		core->fragments, (long long)(FRAGI_HOST_END_NS / 1000000000));
+	core->run_failed = true;
+	core->until_ns = INT64_MAX;
+	add_message(core, FW_HOST_EVENT, actions)->event =
+		(struct fw_host_event){.state = FW_STATE_FAILED, .failure = failure};
 }
 
 static void beat(struct host_core *core, int64_t now_ns, struct host_actions *actions)
@@ -488,8 +499,8 @@ static int64_t deadline(const struct host_core *core)
 
 	if (core->state == HOST_STATE_ENDED)
 		return INT64_MAX;
-	if (core->work == HOST_WORK_NONE && core->wire_until_ns < at_ns)
-		at_ns = core->wire_until_ns;
+	if (core->work != HOST_WORK_WIRE && core->until_ns < at_ns)
+		at_ns = core->until_ns;
 	return dead_at_ns < at_ns ? dead_at_ns : at_ns;
 }
 
@@ -512,13 +523,13 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 		break;
 	case HOST_EV_STOP:
 		if (!core->end_wanted)
-			begin_end(core, actions);
+			begin_end(core, now_ns, actions);
 		break;
 	case HOST_EV_PREPARE_DONE:
 	case HOST_EV_WIRE_DONE:
 	case HOST_EV_START_DONE:
 	case HOST_EV_DESTROY_DONE:
-		on_work_done(core, event, actions);
+		on_work_done(core, event, now_ns, actions);
 		break;
 	case HOST_EV_SET_DONE:
 		add_message(core, FW_HOST_SET_DONE, actions)->host_set_done = *event->set_done;
@@ -536,7 +547,7 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 			on_peers_ready(core, actions);
 		break;
 	case HOST_EV_TIMER:
-		look_at_peers(core, now_ns, actions);
+		look_at_time(core, now_ns, actions);
 		beat(core, now_ns, actions);
 		judge_workerd(core, now_ns, actions);
 		break;
@@ -562,7 +573,7 @@ int host_core_create(const struct host_config *config, int64_t now_ns, struct ho
 		core->config.wire_ns = FRAGI_HOST_WIRE_NS;
 	core->heard_ns = core->beat_at_ns = core->deadline_ns =
 		fragi_awake_read(&core->clock, INT64_MAX, 0, now_ns);
-	core->wire_until_ns = INT64_MAX;
+	core->until_ns = INT64_MAX;
 	*out_core = core;
 	return 0;
 }
