@@ -93,6 +93,15 @@ static bool runs(const struct sim_host *host)
 	return host->process.alive && !host->dying && !host->incoming && host->fragment_count > 0;
 }
 
+/*
+ * A driver that has died had asked for it, and was not there to wire it: it runs nothing. The next
+ * one could not know of it where the disk was full.
+ */
+static bool is_left_over(const struct sim_host *host, const struct sim_host *other)
+{
+	return host->epoch < other->epoch && host_core_state(host->core) < HOST_STATE_WIRING;
+}
+
 void sim_lease_check(struct sim *sim)
 {
 	const struct sim_host *owners[SIM_APPS_MAX][SIM_FRAGMENTS_MAX];
@@ -106,7 +115,7 @@ void sim_lease_check(struct sim *sim)
 			const struct sim_host **at =
 				&owners[host->app - sim->apps][host->fragments[f]];
 
-			if (*at != NULL)
+			if (*at != NULL && !is_left_over(*at, host) && !is_left_over(host, *at))
 				sim_fail(sim, "owners",
 					 "fragment %u of %s is run by pid %d and pid %d",
 					 host->fragments[f], host->app->name, (*at)->pid,

@@ -55,6 +55,9 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 
 		if (other == host || other->app != host->app)
 			continue;
+		/* The driver that has asked for it has died, and nobody will wire it. */
+		if (host->incarnation < other->incarnation)
+			continue;
 		/* The state of the driver that gave it is lost, and it never was the host. */
 		if (other->incoming && sim->disk.was_lost)
 			continue;
