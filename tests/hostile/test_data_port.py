@@ -7,6 +7,7 @@ import threading
 import time
 
 import victim  # first: it knows where the others are
+import cluster
 import strangers
 
 WARNING = r"warn .*refused a connection to the data port from 127\.0\.0\.1"
@@ -49,7 +50,7 @@ class DataPort(victim.Victim):
     def begin_with_ports(self, **more):
         self.begin(edge="ucx", **more)
         self.places = ["127.0.0.1:%d" % port for pid in self.wait_hosts(2)
-                       for port in victim.data_ports(pid)]
+                       for port in cluster.data_ports(pid)]
         self.assertGreaterEqual(len(self.places), 2)
 
     def attack_all(self, deed, *args):

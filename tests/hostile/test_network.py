@@ -4,6 +4,7 @@ link, as somebody at the other end of a cable does."""
 import time
 
 import victim  # first: it knows where the others are
+import cluster
 import relay
 import strangers
 
@@ -29,7 +30,7 @@ class Network(victim.Keyed):
 
     def test_crowds_and_floods_at_every_port(self):
         self.begin(edge="ucx")
-        ports = [p for pid in self.wait_hosts(2) for p in victim.data_ports(pid)]
+        ports = [p for pid in self.wait_hosts(2) for p in cluster.data_ports(pid)]
         places = [self.address] + ["%s:%d" % (self.link.ADDRESSES[0], p) for p in ports]
         self.assertGreaterEqual(len(places), 3)
         for deed in (strangers.stand_silent, strangers.send_beginnings, strangers.flood):

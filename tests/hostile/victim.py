@@ -99,20 +99,6 @@ def connect(address):
     return socket.create_connection((host, int(port)), timeout=cluster.PATIENCE_S)
 
 
-def data_ports(pid):
-    """The TCP ports that a process listens on."""
-    inodes = set()
-    for fd in os.listdir("/proc/%d/fd" % pid):
-        try:
-            inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
-        except OSError:
-            pass
-    with open("/proc/%d/net/tcp" % pid) as f:
-        rows = [line.split() for line in f][1:]
-    return [int(row[1].split(":")[1], 16) for row in rows
-            if row[3] == "0A" and "socket:[%s]" % row[9] in inodes]
-
-
 def resident_bytes(pid):
     with open("/proc/%d/statm" % pid) as f:
         return int(f.read().split()[1]) * resource.getpagesize()

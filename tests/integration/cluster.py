@@ -5,6 +5,7 @@ behind.
 Every process started here carries FRAG_TEST_ID in its environment, so a process that outlives its
 test is found wherever it has been re-parented to.
 """
+import contextlib
 import importlib
 import json
 import os
@@ -31,7 +32,18 @@ TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
 PATIENCE_S = 30 * TIMES_SLOWER
 # Children inherit it, and under nohup the end of a terminal would be ignored.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
+# An application whose rx is why it is slow.
+SLOW = """
+frag: 1
+application: slow
+extensions: [libslow.so]
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50hz}]}
+      rx: {type: slow_rx, parameters: {sleep_ms: 60}}
+    flows: [tx.out -> rx.in]
+"""
 
 
 def report_folders():
@@ -55,6 +67,20 @@ def own_lines(text):
     """But for the warning about Landlock, where this kernel or container has none."""
     lines = text.splitlines()
     return lines if landlock() else [line for line in lines if "lacks Landlock" not in line]
+
+
+def data_ports(pid):
+    """The TCP ports that a process listens on."""
+    inodes = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+        except OSError:
+            pass
+    with open("/proc/%d/net/tcp" % pid) as f:
+        rows = [line.split() for line in f][1:]
+    return [int(row[1].split(":")[1], 16) for row in rows
+            if row[3] == "0A" and "socket:[%s]" % row[9] in inodes]
 
 
 class Process:
@@ -289,6 +315,16 @@ class ClusterTest(unittest.TestCase):
 
     def hosts(self):
         return [pid for pid, command in self.ours().items() if "fraghost" in command.split(" ")[0]]
+
+    def looking_threads(self):
+        """How many threads look in the hosts."""
+        found = 0
+        for pid in self.hosts():
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                    with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                        found += f.read() == "frag-look\n"
+        return found
 
     def wait_until(self, what, condition, timeout=PATIENCE_S):
         """Polls condition; its first true value is returned. what: a text, or returns one."""

@@ -65,19 +65,6 @@ class Strangers(cluster.ClusterTest):
         self.w = [self.worker(fragments=f) for f in ("fragment1", "fragment2")]
         self.wait_flowing(self.d, 100)
 
-    def data_ports(self, host):
-        """The TCP ports that a process listens on."""
-        inodes = set()
-        for fd in os.listdir("/proc/%d/fd" % host):
-            try:
-                inodes.add(os.readlink("/proc/%d/fd/%s" % (host, fd)))
-            except OSError:
-                pass
-        with open("/proc/%d/net/tcp" % host) as f:
-            rows = [line.split() for line in f][1:]
-        return [int(row[1].split(":")[1], 16) for row in rows
-                if row[3] == "0A" and "socket:[%s]" % row[9] in inodes]
-
     def assert_unharmed(self):
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         summary = self.summary(self.d)
@@ -89,7 +76,7 @@ class Strangers(cluster.ClusterTest):
     def test_bytes_that_make_ucx_abort_do_not_reach_it(self):
         self.start_stream()
         for host in self.wait_hosts(2):
-            for port in self.data_ports(host):
+            for port in cluster.data_ports(host):
                 self.assertTrue(as_nobody(send_and_see_it_closed, port, ABORT))
         for worker in self.w:
             worker.wait_line(r"warn .*refused a connection to the data port from 127\.0\.0\.1: "

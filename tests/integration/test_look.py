@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time of a running application goes, as its driver sends it to whoever looks."""
-import contextlib
 import json
 import os
 import signal
@@ -126,27 +125,17 @@ class Look(cluster.ClusterTest):
         d.wait()
         self.assert_nothing_left()
 
-    def threads(self):
-        """How many threads look in the hosts."""
-        found = 0
-        for pid in self.hosts():
-            for tid in os.listdir("/proc/%d/task" % pid):
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-                    with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                        found += f.read() == "frag-look\n"
-        return found
-
     def assert_whole(self, window):
         for name, op in window["operators"].items():
             self.assertEqual(sum(op[use] for use in USES), window["window_ns"], name)
 
     def test_a_source_waits_for_room_and_its_sink_is_busy(self):
         d = self.begin()
-        self.assertEqual(self.threads(), 0)
+        self.assertEqual(self.looking_threads(), 0)
         looker = Looker(self.address, "slow")
         looker.measured()
         window = looker.measured()
-        self.assertEqual(self.threads(), 2)
+        self.assertEqual(self.looking_threads(), 2)
         self.assert_whole(window)
         tx, rx = window["operators"]["source.tx"], window["operators"]["sink.rx"]
         ns = window["window_ns"]
@@ -166,7 +155,7 @@ class Look(cluster.ClusterTest):
         self.assertEqual(len(window["workers"]), 2)
         self.assertIn("sink.rx", window["cause"])
         looker.close()
-        self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
+        self.wait_until("nobody looks", lambda: self.looking_threads() == 0, timeout=10)
         self.end(d)
 
     def test_one_window_is_all_that_was_asked_for(self):
@@ -177,7 +166,7 @@ class Look(cluster.ClusterTest):
         self.assertGreater(time.monotonic() - begun, 0.45)
         self.assertTrue(window["is_last"])
         self.assert_whole(window)
-        self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
+        self.wait_until("nobody looks", lambda: self.looking_threads() == 0, timeout=10)
         looker.close()
         self.end(d)
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+import cluster
 from test_web import QUIET, WebTest
 
 SAMPLE = re.compile(r'^(\w+)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
@@ -133,17 +134,7 @@ class Metrics(WebTest):
     def test_the_root_cause_is_that_of_the_time_between_two_scrapes(self):
         self.serve(workers=("a",))
         self.web()
-        self.ok("start", self.write("slow.yaml", """
-frag: 1
-application: slow
-extensions: [libslow.so]
-fragments:
-  one:
-    operators:
-      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50hz}]}
-      rx: {type: slow_rx, parameters: {sleep_ms: 60}}
-    flows: [tx.out -> rx.in]
-"""))
+        self.ok("start", self.write("slow.yaml", cluster.SLOW))
         # On a busy machine the cores are to blame for some windows.
         cause = ("frag_application_root_cause", "app=slow", "kind=operator", "operator=one.rx", "flow_from=")
         page = self.fresh(lambda page: page.get(cause) == 1)

@@ -129,6 +129,18 @@ class StreamTest(cluster.ClusterTest):
         self.assert_nothing_left()
         return p
 
+    def stop_silent(self, *manners):
+        """A stop does not wait for a server that says nothing."""
+        for manner in manners:
+            with self.subTest(manner):
+                server = self.serve(manner)
+                p = self.run_app(server.url, "--connect", "1000s", "--read", "1000s")
+                self.wait_until("the connection", lambda: server.asked)
+                p.signal(signal.SIGTERM)
+                self.assertEqual(p.wait(), 0, p.stderr)
+                self.assertEqual(self.summary(p)["result"], "stopped")
+                self.assert_nothing_left()
+
     def frames(self, p):
         self.assertEqual(p.wait(), 0, p.stderr)
         summary = self.summary(p)
@@ -233,15 +245,7 @@ class Streams(StreamTest):
                    "--reconnect", "100ms")
 
     def test_a_stop_does_not_wait_for_a_silent_server(self):
-        for manner in ("silent", "stalls"):
-            with self.subTest(manner):
-                server = self.serve(manner)
-                p = self.run_app(server.url, "--connect", "1000s", "--read", "1000s")
-                self.wait_until("the connection", lambda: server.asked)
-                p.signal(signal.SIGTERM)
-                self.assertEqual(p.wait(), 0, p.stderr)
-                self.assertEqual(self.summary(p)["result"], "stopped")
-                self.assert_nothing_left()
+        self.stop_silent("silent", "stalls")
 
     def test_packets_of_udp(self):
         """MPEG-TS, sent again and again until the frames are played."""

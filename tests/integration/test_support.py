@@ -5,6 +5,7 @@ import os
 import signal
 import tarfile
 
+import cluster
 from test_service import ServiceTest
 
 TALK = """
@@ -97,17 +98,7 @@ fragments:
 
     def test_what_is_slow_is_not_well_when_it_is_measured(self):
         self.serve(workers=("a",))
-        self.ok("start", self.write("slow.yaml", """
-frag: 1
-application: slow
-extensions: [libslow.so]
-fragments:
-  one:
-    operators:
-      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 50hz}]}
-      rx: {type: slow_rx, parameters: {sleep_ms: 60}}
-    flows: [tx.out -> rx.in]
-"""))
+        self.ok("start", self.write("slow.yaml", cluster.SLOW))
         self.assertEqual(self.ok("health", "slow"), "ok: slow: runs")
         self.assertIn("one.rx computes", self.fails(1, "", "health", "slow", "--for", "1s"))
         self.assertIn("one.rx computes", self.fails(1, "", "health", "--for", "1s"))

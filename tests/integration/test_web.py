@@ -154,10 +154,10 @@ class Numbers(WebTest):
         self.assertEqual(self.ask("GET", "/readyz"), (200, "ok\n"))
         self.launch_quiet()
         time.sleep(0.8)  # in which a window would have begun
-        self.assertEqual(self.looks(), 0, "nobody looks, and something is measured")
+        self.assertEqual(self.looking_threads(), 0, "nobody looks, and something is measured")
         one, other = self.stream(), self.stream()
         frame = one.await_frame(is_measured)
-        self.assertGreater(self.looks(), 0)
+        self.assertGreater(self.looking_threads(), 0)
         self.assertEqual(frame["driver"]["lost"], None)
         top = json.loads(self.ok("top", "quiet", "--once", "-o", "json"))["applications"][0]
         shown = frame["top"]["applications"][0]
@@ -205,16 +205,6 @@ class Numbers(WebTest):
         self.ok("stop", "quiet")
         self.end(web, d, a, b)
         self.assert_nothing_left()
-
-    def looks(self):
-        """How many threads look in the hosts."""
-        found = 0
-        for pid in self.hosts():
-            for tid in os.listdir("/proc/%d/task" % pid):
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-                    with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                        found += f.read() == "frag-look\n"
-        return found
 
     def test_commands_come_from_the_page_alone_and_only_if_they_are_allowed(self):
         d, a = self.serve(workers=("a",))
