@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <criterion/criterion.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
-
 #include "inference/inference.h"
+#include "inference_harness.h"
 
 /*
  * The operator inference with the engine of tests/engine, which is loaded in place of OpenVINO.
@@ -43,15 +39,6 @@ static void remove_files(void)
 }
 
 TestSuite(ops_inference, .init = use_engine, .fini = remove_files);
-
-static void write_model(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	cr_assert_not_null(f);
-	fputs(text, f);
-	fclose(f);
-}
 
 /* u8 [1, 2, 2, 3] in, f32 [1, 4] and i32 [1] out */
 static const char small[] = "engine of tests\n"
@@ -90,58 +77,12 @@ static struct frag_harness *create(const struct frag_arg *more, struct frag_err 
 	return frag_harness_create(&inference_inference_type, args, err);
 }
 
-static struct frag_harness *make(const struct frag_arg *more)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = create(more, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
-
-static void refused(const struct frag_arg *more, const char *words)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = create(more, &err);
-
-	cr_expect_null(h);
-	cr_expect_not_null(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
-	frag_harness_destroy(h);
-}
-
-static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
-{
-	struct frag_message *m = NULL;
-
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
-	return m;
-}
-
-static void tick_fails(struct frag_harness *h, const char *name, struct frag_tensor *t,
-		       const char *words)
-{
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", name, t), 0);
-	cr_expect_lt(frag_harness_tick(h), 0);
-	cr_expect_not_null(strstr(frag_harness_error(h), words), "\"%s\" is not in: %s", words,
-			   frag_harness_error(h));
-}
-
 static const float *floats(const struct frag_message *m, const char *name)
 {
 	const struct frag_tensor *t = frag_message_tensor(m, name);
 
 	cr_assert_not_null(t, "no tensor %s", name);
 	return frag_tensor_data(t);
-}
-
-static const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
-{
-	const struct frag_tensor *t = frag_message_tensor(m, name);
-
-	cr_assert_not_null(t, "no tensor %s", name);
-	return frag_tensor_dl(t);
 }
 
 /* The outputs have the names of inference_map: by the model's own name, else by the place. */

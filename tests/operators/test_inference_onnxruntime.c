@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <criterion/criterion.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <frag/harness.h>
 
 #include "cuda/load.h"
 #include "inference/inference.h"
 #include "inference/inference_state.h"
+#include "inference_harness.h"
 
 /*
  * The operator inference with the engine of tests/engine/onnxruntime.c in place of ONNX Runtime, on
@@ -53,15 +49,6 @@ static void remove_files(void)
 }
 
 TestSuite(ops_onnxruntime, .init = use_engine, .fini = remove_files);
-
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	cr_assert_not_null(f);
-	fputs(text, f);
-	fclose(f);
-}
 
 /* f32 [1, 3] in, f32 [1, 2] and f32 [1] out */
 static const char small[] = "engine of tests\ninput image 1 1 3\noutput boxes 1 1 2\n"
@@ -111,51 +98,6 @@ static struct frag_harness *create(const struct frag_arg *more, struct frag_err 
 	return frag_harness_create(&inference_inference_type, args, err);
 }
 
-static struct frag_harness *make(const struct frag_arg *more)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = create(more, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
-
-static void refused(const struct frag_arg *more, const char *words)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = create(more, &err);
-
-	cr_expect_null(h, "not refused: %s", words);
-	cr_expect_not_null(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
-	frag_harness_destroy(h);
-}
-
-static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
-{
-	struct frag_message *m = NULL;
-
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
-	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
-	return m;
-}
-
-static void tick_fails(struct frag_harness *h, struct frag_tensor *t, const char *words)
-{
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
-	cr_expect_lt(frag_harness_tick(h), 0);
-	cr_expect_not_null(strstr(frag_harness_error(h), words), "\"%s\" is not in: %s", words,
-			   frag_harness_error(h));
-}
-
-static const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
-{
-	const struct frag_tensor *t = frag_message_tensor(m, name);
-
-	cr_assert_not_null(t, "no tensor %s", name);
-	return frag_tensor_dl(t);
-}
-
 /* Reads an element, wherever the tensor lies; frag_tensor_copy waits until it is written. */
 static float element(const struct frag_message *m, const char *name, size_t i)
 {
@@ -189,7 +131,7 @@ Test(ops_onnxruntime, runs_models_on_the_cpu)
 	struct frag_message *m;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(models); i++) {
-		write_file(model_path, models[i]);
+		write_model(model_path, models[i]);
 		h = make(FRAG_ARGS({"threads", "3"}));
 		m = run_once(h, host_rows(1, 7.0f));
 		cr_expect_float_eq(element(m, "boxes", 1), 7.0f, 0);
@@ -205,8 +147,8 @@ Test(ops_onnxruntime, an_input_without_a_shape_takes_any)
 {
 	struct frag_harness *h;
 
-	write_file(model_path, "engine of tests\ninput image 1\noutput boxes 1 1 2\n"
-			       "output scores 1 1\n");
+	write_model(model_path, "engine of tests\ninput image 1\noutput boxes 1 1 2\n"
+				"output scores 1 1\n");
 	h = make(NULL);
 	for (int64_t count = 1; count <= 2; count++) {
 		struct frag_message *m = run_once(h, host_rows(count, 7.0f));
@@ -224,7 +166,7 @@ Test(ops_onnxruntime, batches_keep_their_order)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(NULL);
 	for (int tick = 0; tick < 2; tick++) {
 		m = run_once(h, host_rows(6, 10.0f));
@@ -236,7 +178,7 @@ Test(ops_onnxruntime, batches_keep_their_order)
 		frag_message_unref(m);
 	}
 	frag_harness_destroy(h);
-	write_file(model_path, any);
+	write_model(model_path, any);
 	h = make(NULL);
 	m = run_once(h, host_rows(6, 10.0f));
 	cr_expect(dl(m, "boxes")->shape[0] == 6);
@@ -252,7 +194,7 @@ Test(ops_onnxruntime, outputs_that_are_not_named_take_free_places)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS({"inference_map", "{a: [scores, corners]}"}));
 	m = run_once(h, host_rows(1, 7.0f));
 	cr_expect(dl(m, "scores")->ndim == 1 && dl(m, "corners")->ndim == 2);
@@ -262,35 +204,35 @@ Test(ops_onnxruntime, outputs_that_are_not_named_take_free_places)
 
 Test(ops_onnxruntime, bad_models_are_refused_before_anything_runs)
 {
-	write_file(model_path, "engine of tests\nlacks acme:Frobnicate\n");
+	write_model(model_path, "engine of tests\nlacks acme:Frobnicate\n");
 	refused(NULL, "/a.model uses operations that ONNX Runtime does not have: Load model failed:"
 		      "Fatal error: acme:Frobnicate(-1) is not a registered function/op; export");
-	write_file(model_path, "no model");
+	write_model(model_path, "no model");
 	refused(NULL, "is not a model that ONNX Runtime reads: Load model failed:Protobuf parsing "
 		      "failed.; give it .onnx");
-	write_file(model_path, "engine of tests\ninput image 8 1\noutput boxes 1 1\n");
+	write_model(model_path, "engine of tests\ninput image 8 1\noutput boxes 1 1\n");
 	refused(NULL, "the input \"image\" of /tmp/frag-onnxruntime-");
 	refused(NULL, "holds texts, which no tensor does; export the model so that it holds "
 		      "numbers of 8 bits or more (of texts, the numbers of their tokens)");
-	write_file(model_path, "engine of tests\ninput image 99 1\noutput boxes 1 1\n");
+	write_model(model_path, "engine of tests\ninput image 99 1\noutput boxes 1 1\n");
 	refused(NULL, "is no tensor but a sequence, a map or an optional; export");
-	write_file(model_path, "engine of tests\ninput image 1 1 1 1 1 1 1 1 1 1\noutput b 1 1\n");
+	write_model(model_path, "engine of tests\ninput image 1 1 1 1 1 1 1 1 1 1\noutput b 1 1\n");
 	refused(NULL, "has 9 dimensions, and a tensor has 8 at most");
-	write_file(model_path, small);
+	write_model(model_path, small);
 	setenv("FRAG_ONNXRUNTIME", folder, 1);
 	refused(FRAG_ARGS({"inference_map", "{a: [boxes, boxes]}"}), "of model a twice");
 }
 
 Test(ops_onnxruntime, without_the_engine_the_sentence_says_how_to_get_it)
 {
-	write_file(model_path, small);
+	write_model(model_path, small);
 	setenv("FRAG_ONNXRUNTIME", folder, 1);
 	refused(NULL, "run make deps-ai, or set FRAG_ONNXRUNTIME to the folder");
 }
 
 Test(ops_onnxruntime, an_engine_that_is_too_old_is_refused)
 {
-	write_file(model_path, small);
+	write_model(model_path, small);
 	setenv("FRAG_TEST_ENGINE_VERSION", "1.15.9", 1);
 	refused(NULL, "is of ONNX Runtime 1.15.9; use 1.16 or newer (make deps-ai)");
 	setenv("FRAG_TEST_ENGINE_VERSION", "1.16.0", 1);
@@ -303,15 +245,16 @@ Test(ops_onnxruntime, a_run_that_fails_fails_the_operator)
 	char text[256];
 
 	snprintf(text, sizeof(text), "%sfails\n", small);
-	write_file(model_path, text);
+	write_model(model_path, text);
 	h = make(NULL);
-	tick_fails(h, host_rows(6, 1.0f), "the model failed: Non-zero status code returned while");
+	tick_fails(h, "image", host_rows(6, 1.0f),
+		   "the model failed: Non-zero status code returned while");
 	frag_harness_destroy(h);
 	snprintf(text, sizeof(text), "%smemory\n", small);
-	write_file(model_path, text);
+	write_model(model_path, text);
 	h = make(NULL);
 	tick_fails(
-		h, host_rows(1, 1.0f),
+		h, "image", host_rows(1, 1.0f),
 		"the model failed: Available memory of 9 is smaller than requested bytes of 99; give "
 		"it smaller batches or frames, or use");
 	frag_harness_destroy(h);
@@ -341,8 +284,8 @@ Test(ops_onnxruntime, a_message_switches_models)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
-	write_file(other_path, small);
+	write_model(model_path, small);
+	write_model(other_path, small);
 	snprintf(paths, sizeof(paths), "{a: %s, b: %s}", model_path, other_path);
 	h = frag_harness_create(&inference_inference_type,
 				FRAG_ARGS({"backend", "onnxruntime"}, {"model_path_map", paths},
@@ -389,9 +332,9 @@ Test(ops_onnxruntime, a_model_is_replaced_while_it_runs)
 	struct frag_message *m;
 	struct inference *in;
 
-	write_file(model_path, small);
-	write_file(other_path, "engine of tests\nslow\ninput image 1 1 3\noutput boxes 1 1 2\n"
-			       "output more 1 1 2\noutput scores 1 1\n");
+	write_model(model_path, small);
+	write_model(other_path, "engine of tests\nslow\ninput image 1 1 3\noutput boxes 1 1 2\n"
+				"output more 1 1 2\noutput scores 1 1\n");
 	h = make(NULL);
 	in = frag_harness_state(h);
 	in->model = 2;
@@ -400,11 +343,11 @@ Test(ops_onnxruntime, a_model_is_replaced_while_it_runs)
 		cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0);
 		frag_message_unref(m);
 	}
-	write_file(gate, "");
+	write_model(gate, "");
 	cr_expect_float_eq(until_replaced(h, 9.0f), 9.0f, 0);
 	in->model = 1;
 	cr_expect_float_eq(until_replaced(h, 8.0f), 8.0f, 0);
-	write_file(other_path, "no model");
+	write_model(other_path, "no model");
 	in->model = 2;
 	m = run_once(h, host_rows(1, 7.0f));
 	frag_message_unref(m);
@@ -430,7 +373,7 @@ GPU_TEST(ops_onnxruntime, a_tick_gives_its_work_to_the_stream)
 	struct frag_message *m;
 	int waits;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS(ON_GPU));
 	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", rows(GPU, 1, 6.0f)), 0);
 	waits = fake.calls("cuStreamSynchronize");
@@ -455,7 +398,7 @@ GPU_TEST(ops_onnxruntime, shapes_on_a_gpu)
 	struct frag_message *m;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(models); i++) {
-		write_file(model_path, models[i]);
+		write_model(model_path, models[i]);
 		h = make(FRAG_ARGS(ON_GPU));
 		for (int64_t count = 1; count < 4; count++) {
 			m = run_once(h, rows(GPU, count, 2.0f));
@@ -474,7 +417,7 @@ GPU_TEST(ops_onnxruntime, batches_on_a_gpu_keep_their_order)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS(ON_GPU, {"out_tensor_names", "[boxes]"}));
 	m = run_once(h, rows(GPU, 5, 10.0f));
 	for (size_t i = 0; i < 5; i++)
@@ -485,9 +428,10 @@ GPU_TEST(ops_onnxruntime, batches_on_a_gpu_keep_their_order)
 	cr_expect_float_eq(element(m, "boxes", 0), 3.0f, 0);
 	frag_message_unref(m);
 	frag_harness_destroy(h);
-	write_file(model_path, "engine of tests\ninput image 1 1 3\noutput boxes 1 found 2\n");
+	write_model(model_path, "engine of tests\ninput image 1 1 3\noutput boxes 1 found 2\n");
 	h = make(FRAG_ARGS(ON_GPU, {"inference_map", "{a: boxes}"}));
-	tick_fails(h, rows(GPU, 2, 1.0f), "cannot be joined into the tensor \"boxes\" on a GPU");
+	tick_fails(h, "image", rows(GPU, 2, 1.0f),
+		   "cannot be joined into the tensor \"boxes\" on a GPU");
 	frag_harness_destroy(h);
 }
 
@@ -496,7 +440,7 @@ GPU_TEST(ops_onnxruntime, outputs_may_be_made_in_host_memory)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS(ON_GPU, {"transmit_on_cuda", "false"}));
 	m = run_once(h, host_rows(1, 3.0f));
 	cr_expect_eq(dl(m, "boxes")->device.type, FRAG_DEVICE_CPU);
@@ -512,7 +456,7 @@ GPU_TEST(ops_onnxruntime, graphs_of_cuda)
 	struct frag_harness *h;
 	struct frag_message *m;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS(ON_GPU, {"enable_cuda_graphs", "true"}));
 	for (int i = 0; i < 3; i++) {
 		m = run_once(h, rows(GPU, 1, (float)i));
@@ -521,10 +465,10 @@ GPU_TEST(ops_onnxruntime, graphs_of_cuda)
 	}
 	cr_expect(is_logged("enable_cuda_graph=1"));
 	frag_harness_destroy(h);
-	write_file(model_path, any);
+	write_model(model_path, any);
 	refused(FRAG_ARGS(ON_GPU, {"enable_cuda_graphs", "true"}),
 		"enable_cuda_graphs: \"image\" of /tmp/frag-onnxruntime-");
-	write_file(model_path, small);
+	write_model(model_path, small);
 	h = make(FRAG_ARGS({"enable_cuda_graphs", "true"}));
 	frag_harness_destroy(h);
 }
@@ -535,17 +479,18 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 	struct frag_harness *h;
 
 	setenv("FAKE_CUDA_DEVICES", "2", 1);
-	write_file(model_path, small);
+	write_model(model_path, small);
 	frag_harness_destroy(make(FRAG_ARGS({"infer_on_cpu", "false"}, {"backend", "onnxrt"})));
 	cr_expect(is_logged("session cuda device_id=0"));
 	h = make(FRAG_ARGS({"device_map", "{a: 1}"}, {"gpu_memory", "1 MiB"}));
 	cr_expect(is_logged("session cuda device_id=1") && is_logged("gpu_mem_limit=1048576"));
-	tick_fails(h, rows(GPU, 1, 1.0f), "is in memory of GPU 0, and model a runs on GPU 1; run");
+	tick_fails(h, "image", rows(GPU, 1, 1.0f),
+		   "is in memory of GPU 0, and model a runs on GPU 1; run");
 	frag_harness_destroy(h);
 	frag_harness_destroy(make(FRAG_ARGS(ON_GPU, {"device_map", "{a: cpu}"})));
 	cr_expect(is_logged("session cpu"));
 	h = make(NULL);
-	tick_fails(h, rows(GPU, 1, 1.0f), "runs on the CPU and needs it in host memory");
+	tick_fails(h, "image", rows(GPU, 1, 1.0f), "runs on the CPU and needs it in host memory");
 	frag_harness_destroy(h);
 	refused(FRAG_ARGS({"device_map", "{a: 7}"}), "");
 }
@@ -555,7 +500,7 @@ GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)
 	char cache[PATH_MAX], made[PATH_MAX + 64];
 	struct stat file;
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	snprintf(cache, sizeof(cache), "%s/cache", folder);
 	frag_harness_destroy(make(FRAG_ARGS({"backend", "trt"}, {"enable_fp16", "true"},
 					    {"dla_core", "1"}, {"engine_cache", cache})));
@@ -579,24 +524,24 @@ GPU_TEST(ops_onnxruntime, what_is_missing_is_named)
 	struct frag_harness *h;
 	char text[256];
 
-	write_file(model_path, small);
+	write_model(model_path, small);
 	setenv("FRAG_TEST_ENGINE_WITHOUT", "cuda", 1);
 	refused(FRAG_ARGS(ON_GPU), "provider cuda does not load: Failed to load library");
 	refused(FRAG_ARGS(ON_GPU), "(LD_LIBRARY_PATH), or use provider: cpu");
 	unsetenv("FRAG_TEST_ENGINE_WITHOUT");
 	snprintf(text, sizeof(text), "%smemory\n", small);
-	write_file(model_path, text);
+	write_model(model_path, text);
 	refused(FRAG_ARGS(ON_GPU), "bytes of 99; give it smaller batches or frames");
 	snprintf(text, sizeof(text), "%sfails\n", any);
-	write_file(model_path, text);
+	write_model(model_path, text);
 	h = make(FRAG_ARGS(ON_GPU));
-	tick_fails(h, rows(GPU, 1, 1.0f), "the model failed: Non-zero status code");
+	tick_fails(h, "image", rows(GPU, 1, 1.0f), "the model failed: Non-zero status code");
 	frag_harness_destroy(h);
 }
 
 GPU_TEST(ops_onnxruntime, a_provider_of_another_version_is_refused)
 {
-	write_file(model_path, small);
+	write_model(model_path, small);
 	setenv("FRAG_TEST_ENGINE_VERSION", "1.32.0", 1);
 	refused(FRAG_ARGS(ON_GPU), "is 1.32.0, and its provider /");
 	refused(FRAG_ARGS(ON_GPU), "_cuda.so is 1.31.1; take both from one wheel onnxruntime-gpu");
@@ -640,7 +585,7 @@ static void run_batches(const char *provider, struct frag_device device)
 		struct frag_harness *h;
 		struct frag_message *none = NULL;
 
-		write_file(model_path, rows_models[i]);
+		write_model(model_path, rows_models[i]);
 		h = make(
 			FRAG_ARGS({"provider", provider}, {"inference_map", "{a: boxes}"},
 				  {"batch", "{size: 3, max_delay: 20ms, cameras: [left, right]}"}));
@@ -679,7 +624,7 @@ Test(ops_onnxruntime, bad_batches_are_refused)
 	struct frag_harness *h;
 	int64_t flow = -1;
 
-	write_file(model_path, rows_models[0]);
+	write_model(model_path, rows_models[0]);
 	refused(FRAG_ARGS({"batch", "{size: 0}"}), "size is \"0\"; give a number from 1 to 64");
 	refused(FRAG_ARGS({"batch", "{max_delay: 5ms}"}), "size is \"\"; give a number");
 	refused(FRAG_ARGS({"batch", "{size: 2, delay: 5ms}"}), "batch has no \"delay\"; write");
@@ -704,7 +649,7 @@ Test(ops_onnxruntime, bad_batches_are_refused)
 		frag_message_unref(m);
 	}
 	frag_harness_destroy(h);
-	write_file(model_path, "engine of tests\ninput image 1 n 3\noutput boxes 1 5 2\n");
+	write_model(model_path, "engine of tests\ninput image 1 n 3\noutput boxes 1 5 2\n");
 	h = make(FRAG_ARGS({"batch", "{size: 2}"}, {"inference_map", "{a: boxes}"}));
 	give_frame(h, "receivers", host_rows(1, 5.0f), 5);
 	give_frame(h, "receivers:1", host_rows(1, 6.0f), 6);
