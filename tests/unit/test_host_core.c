@@ -190,25 +190,57 @@ Test(host_core, walks_the_phases_and_answers_each_with_its_ids)
 }
 
 /* In whichever phase it is; before WIRE it is the first one, and after a failure nothing. */
-Test(host_core, a_peer_that_was_started_again_is_wired_anew)
+/* A second WIRE, of peers that were started again, among them. */
+Test(host_core, what_a_message_does_depends_on_how_far_the_host_is)
 {
-	up_to_wiring();
-	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
-	cr_expect_not_null(did(HOST_DO_REWIRE));
-	work_done(HOST_EV_WIRE_DONE, &good);
-	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
-	cr_expect_not_null(did(HOST_DO_REWIRE));
-	expect_state(HOST_STATE_WIRING);
-	step((struct host_event){.kind = HOST_EV_PEERS_READY});
-	from_workerd((struct fw_message){.kind = FW_HOST_START});
-	work_done(HOST_EV_START_DONE, &good);
-	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
-	cr_assert_not_null(did(HOST_DO_REWIRE));
-	cr_expect_eq(did(HOST_DO_REWIRE)->request->kind, FW_HOST_WIRE);
-	cr_expect_null(did(HOST_DO_WIRE));
+	static void (*const up[])(void) = {NULL, up_to_prepared, up_to_wiring, up_to_wired,
+					   up_to_started};
+	static const struct {
+		struct fw_message message;
+		enum host_action_kind does;
+		const char *when; /* after which of them; x: it does */
+	} cases[] = {
+		{{.kind = FW_HOST_CREATE, .create = {.lease_until_ns = 4711}},
+		 HOST_DO_LEASE,
+		 "x...."},
+		{{.kind = FW_BEAT, .beat = {.lease_until_ns = 4711}}, HOST_DO_LEASE, "xxxxx"},
+		{{.kind = FW_BEAT, .beat = {.looks = 2}}, HOST_DO_LOOK, "....x"},
+		{{.kind = FW_BEAT}, HOST_DO_LOOK, "....."},
+		{{.kind = FW_BEAT}, HOST_DO_LEASE, "....."},
+		{{.kind = FW_HOST_WIRE}, HOST_DO_WIRE, ".x..."},
+		{{.kind = FW_HOST_WIRE}, HOST_DO_REWIRE, "..xxx"},
+		{{.kind = FW_HOST_SUSPEND}, HOST_DO_SUSPEND, "..xxx"},
+		{{.kind = FW_HOST_START}, HOST_DO_START, "...x."},
+		{{.kind = FW_HOST_TAP}, HOST_DO_TAP, "....x"},
+		{{.kind = FW_HOST_TAP, .host_tap = {.traces = true}}, HOST_DO_TAP, "...xx"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases) * FRAG_COUNT_OF(up); i++) {
+		const size_t n = i / FRAG_COUNT_OF(up), far = i % FRAG_COUNT_OF(up);
+		const struct host_action *action;
+
+		finish();
+		make();
+		if (up[far] != NULL)
+			up[far]();
+		from_workerd(cases[n].message);
+		action = did(cases[n].does);
+		cr_expect_eq(action != NULL, cases[n].when[far] == 'x', "case %zu, %zu", n, far);
+		if (action == NULL)
+			continue;
+		if (cases[n].does == HOST_DO_LEASE)
+			cr_expect_eq(action->lease_until_ns, 4711);
+		else if (cases[n].does == HOST_DO_LOOK)
+			cr_expect_eq(action->looks, 2);
+		else
+			cr_expect(action->request == NULL ||
+				  action->request->kind == cases[n].message.kind);
+		from_workerd(cases[n].message);
+		cr_expect(cases[n].does != HOST_DO_LOOK || did(HOST_DO_LOOK) == NULL,
+			  "it looks already");
+	}
 	step((struct host_event){.kind = HOST_EV_PEERS_READY});
 	cr_expect_null(sent(FW_HOST_WIRED), "that was answered before");
-	expect_state(HOST_STATE_STARTED);
 }
 
 Test(host_core, beats_from_the_first_moment_and_in_every_state)
@@ -661,29 +693,12 @@ Test(host_core, before_and_after_no_parameter_is_set)
 	step((struct host_event){.kind = HOST_EV_DESTROY_DONE});
 }
 
-Test(host_core, the_kernel_is_told_when_its_lease_ends)
-{
-	struct fw_message message = {.kind = FW_BEAT};
-
-	up_to_started();
-	cr_expect_null(did(HOST_DO_LEASE), "it has none");
-	message.beat.lease_until_ns = 4711;
-	from_workerd(message);
-	cr_assert_not_null(did(HOST_DO_LEASE));
-	cr_expect_eq(did(HOST_DO_LEASE)->lease_until_ns, 4711);
-}
-
-/* What people look at is passed on, and wanted while the operators run. */
-Test(host_core, flows_are_tapped_while_the_operators_run)
+/* What people look at is passed on. */
+Test(host_core, flows_are_tapped)
 {
 	const struct fw_message tap = {.kind = FW_HOST_TAP, .host_tap = {.tap = 4, .port = 1}};
 	const struct fw_tapped tapped = {4, "message", 7};
 
-	up_to_prepared();
-	from_workerd(tap);
-	cr_expect_null(did(HOST_DO_TAP));
-	finish();
-	make();
 	up_to_started();
 	from_workerd(tap);
 	cr_assert_not_null(did(HOST_DO_TAP));
