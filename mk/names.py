@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the files and names in `code quotes` of the pages for developers exist.
+"""Checks that the files and names in `code quotes` of the pages for developers exist, and the tests
+that tests/skips names.
 
 - What has a slash or a known ending is a file or folder of the tree, or one that make creates.
 - What looks like an identifier (it has an underscore, or stands before a bracket) occurs in the
   sources, or is the name of a file of them or of a planted mistake.
 """
+import importlib
 import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, "tests")
+import run  # noqa: E402
 
 PAGES = ("HACKING.md", "docs/ARCHITECTURE.md", "docs/TESTING.md", "docs/SECURITY.md")
 ENDINGS = (".c", ".h", ".py", ".sh", ".md", ".mk", ".proto", ".txt", ".supp", ".patch")
@@ -50,6 +55,22 @@ def missing(text, files, words):
     return name.group(1) if name and name.group(1) not in words else None
 
 
+def lacks_test(name):
+    """Whether no test is called so. Modules in Python are asked, since classes inherit tests."""
+    try:
+        program, test = run.place_of(name)
+    except SystemExit:
+        return True
+    if program.startswith("tests/"):
+        return False
+    folder = os.path.join("tests", os.path.dirname(program))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    group, _, method = test.partition(".")
+    group = getattr(importlib.import_module(os.path.basename(program)), group, None)
+    return group is None or not (method == "*" or hasattr(group, method))
+
+
 def main():
     listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True)
     files = {f for f in listed.stdout.splitlines() if os.path.exists(f)}
@@ -68,6 +89,10 @@ def main():
             if name is not None:
                 print("%s:%d: %s does not exist" % (page, number, name))
                 wrong = 1
+    for file in ("skips", "skips.aarch64"):
+        for name in filter(lacks_test, run.known_skips(file)):
+            print("tests/%s: there is no test %s" % (file, name))
+            wrong = 1
     return wrong
 
 
