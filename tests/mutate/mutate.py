@@ -38,7 +38,7 @@ from mutants import mutants_of  # noqa: E402
 
 OUT = os.path.join(TOP, "build-mutate")
 EQUIVALENT = os.path.join(HERE, "equivalent")
-ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner"]
+ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner", "python/src"]
 SHELLS = ("driverd", "workerd", "workerd/host")
 # A mutant may allocate or write without end. Soft limits: a test may take them away.
 BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
@@ -220,6 +220,8 @@ def programs_of(tree, wanted):
     those that look at pages, headers and packages."""
     names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)] + [SIM]
     names = [n for n in dict.fromkeys(names) if not run.ONCE.search(n) and re.search(wanted, n)]
+    if not names:
+        raise SystemExit("mutate: no test program is called like %r; leave ONLY out, or see tests/" % wanted)
     # The long ones first, so that the two ends meet.
     return sorted(names, key=lambda n: not is_script(n))
 
