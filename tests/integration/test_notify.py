@@ -15,6 +15,15 @@ operators:
   rx: {type: ping_rx}
 flows: [tx -> rx]
 """
+FAILING = """
+frag: 1
+application: failing
+extensions: [libtruth.so]
+operators:
+  tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", fail: error, fail_at: 3}}
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+"""
 # The daemons are to report twice in this time.
 WATCHDOG_US = 200000
 
@@ -93,6 +102,9 @@ class Notify(cluster.ClusterTest):
         client = self.start("fragctl", "stop", "watched", "--address", self.address)
         self.assertEqual(client.wait(), 0, client.stderr)
         manager.wait("STATUS=waits for applications")
+        self.start("fragctl", "start", self.write("failing.yaml", FAILING % {"folder": self.folder}), "--address",
+                   self.address).wait()
+        manager.wait("STATUS=waits for applications; failing has failed, and `fragctl list` says why")
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0)
         manager.wait("STOPPING=1")

@@ -393,6 +393,19 @@ class Believed(cluster.ClusterTest):
             self.assertEqual(d.wait(), 3, d.stderr)
             self.assertIn("%s belongs to another user (65534)" % self.other, d.stderr)
 
+    def test_root_lists_the_keys_of_another_user(self):
+        os.chmod(self.folder, 0o755)
+        key = self.path("frag.key")
+        subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new", "--name", "node7", key], env=self.env, check=True)
+        os.chown(key, NOBODY, NOBODY)
+        listed = self.start("fragctl", "key", "list", key)
+        self.assertEqual((listed.wait(), listed.stderr), (0, ""))
+        self.assertEqual(listed.stdout.split()[0], "node7")
+        os.chmod(key, 0o644)
+        listed = self.start("fragctl", "key", "list", key)
+        self.assertEqual((listed.wait(), listed.stdout), (3, ""))
+        self.assertIn("chmod 600 %s" % key, listed.stderr)
+
     def test_library_folders_of_another_user(self):
         library = "%s/libtruth.so" % self.other
         self.driver(self.app)
