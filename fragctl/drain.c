@@ -27,7 +27,7 @@ static bool is_on(const struct fw_application_row *app, const char *worker)
 	return false;
 }
 
-/* NULL: it is gone, with all that it ran. */
+/* NULL: it is gone, with all that it ran; the row of the worker that is asked for is never cut. */
 static const struct fw_worker_row *find(const struct fw_reply *reply, const char *worker)
 {
 	for (uint32_t i = 0; i < reply->worker_count; i++)
@@ -40,7 +40,7 @@ static bool is_empty(const struct fw_reply *reply, const char *worker)
 {
 	const struct fw_worker_row *row = find(reply, worker);
 
-	return row == NULL ? reply->more == 0 : row->fragments == 0;
+	return row == NULL || row->fragments == 0;
 }
 
 /* The driver refuses a restart then: it would end the application, and not start it again. */

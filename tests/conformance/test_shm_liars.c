@@ -652,6 +652,8 @@ static int works_within(int resource, rlim_t limit)
 Test(shm_liars, a_limit_of_files_limits_the_heap, .init = set_environment)
 {
 	cr_expect_eq(works_within(RLIMIT_FSIZE, 64 << 20), 0);
+	cr_expect_eq(works_within(RLIMIT_FSIZE, 1 << 20), 0, "a block that ends with the heap");
+	cr_expect_eq(works_within(RLIMIT_FSIZE, (1 << 20) - 1), 3);
 	cr_expect_eq(works_within(RLIMIT_FSIZE, 4096), 3, "a sentence, and no signal");
 }
 

@@ -120,6 +120,22 @@ class Move(ServiceTest):
         self.ok("stop", "chain")
         self.check()
 
+    def test_what_stays_is_named_when_the_rest_has_left(self):
+        self.run_chain()
+        self.add("b", "sink")
+        self.w["b"].signal(signal.SIGSTOP)
+        drain = self.start("fragctl", "drain", "ends")
+        drain.wait_line("waits for sink of chain to leave ends")
+        self.assertEqual(self.placed()["sink"], "ends")
+        self.assertNotIn("stays there", drain.stderr)
+        self.w["b"].signal(signal.SIGCONT)
+        drain.wait_line("source of chain stays there: no worker fits source; ")
+        self.assertEqual(self.placed(), {"source": "ends", "relay": "a", "sink": "b"})
+        self.add("c", "source")
+        self.assertEqual(drain.wait(), 0, drain.stderr)
+        self.assertEqual(drain.stderr.count("stays there"), 1, drain.stderr)
+        self.ok("stop", "chain")
+
     def test_a_library_that_is_missing_there_changes_nothing(self):
         self.run_chain()
         empty = self.path("empty")
