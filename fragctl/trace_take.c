@@ -121,10 +121,11 @@ static int take_host(struct ctl_trace *trace, const struct fragi_trace_read *rea
 		host->lost_chunks += read->host.number - host->last.number - 1;
 	}
 	host->last = read->host;
-	strncpy(host->clock, read->other, sizeof(host->clock) - 1);
+	if (read->other[0] != '\0')
+		strncpy(host->clock, read->other, sizeof(host->clock) - 1);
 	host->peer_count = 0;
 	*out_host = host;
-	return keep_text(&host->name, read->text);
+	return read->text[0] != '\0' || host->name == NULL ? keep_text(&host->name, read->text) : 0;
 }
 
 bool ctl_trace_has_crash(const struct ctl_trace *trace)

@@ -24,6 +24,7 @@
 #include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
+#include <workerd/traced.h>
 
 #define LAST_WORDS_MS 100
 #define OUTPUT_BYTES 16384
@@ -62,6 +63,7 @@ struct wrk_process {
 	int status, signal, stray_rounds;
 	char core_file[200];
 	struct wrk_page page;
+	struct wrk_traced traced;
 	struct wrk_facts_past facts;
 	struct fragi_arena arena; /* of writer */
 	struct wrk_writer writer;
@@ -206,6 +208,8 @@ static void report_exit(struct wrk_process *p)
 	pass_lines(p);
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
+	if (!p->abandoned)
+		wrk_traced_rest(&p->traced, p->page.ledger.ring, p->ops->message, p->arg, p->host);
 	exited.note = read_note(p, &note) ? &note : NULL;
 	exited.memory_limit_bytes = wrk_control_group_exceeded(p->group_fd);
 	exited.lines = lines;
@@ -338,6 +342,8 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 			return;
 		}
 	}
+	if (message->kind == FW_HOST_TAPPED)
+		wrk_traced_note(&p->traced, message);
 	if (p->exit_reported || p->abandoned)
 		fw_message_free(message);
 	else

@@ -45,6 +45,18 @@ fragments:
       rx: {type: slow_rx, parameters: {sleep_ms: 1, crash_at: CRASH}}
 flows: [{from: one.work.out, to: two.rx.in, capacity: 4}]
 """
+KILLED = """
+frag: 1
+application: killed
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 1ms}]}
+  two:
+    operators:
+      rx: {type: ping_rx}
+flows: [one.tx.out -> two.rx.in]
+"""
 JUDGED = "make perfetto runs it, with Perfetto's trace processor"
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
@@ -319,10 +331,24 @@ class Run(cluster.ClusterTest):
         trace = self.read(self.line(p))
         self.assertEqual(summary["result"], "failed")
         self.assertGreater(len(trace.of("one.work")), 90)
-        self.assertGreater(len(trace.of("two.rx")), 50)
+        self.assertNotIn("missing", p.stderr)
+        self.assertEqual(len(trace.of("two.rx")), 99, "all ticks before the one that crashed")
         os.unlink(self.path("t.pftrace"))
         p, _ = self.run_traced("--on-failure", crash=200, on_failure="restart")
         self.assertIn("started again", [name for name, _ in self.read(self.line(p)).instants])
+
+    def test_what_a_killed_host_did_last_is_kept(self):
+        """Also what it had not sent: each message that it printed was one of its ticks."""
+        app = self.write("app.yaml", KILLED)
+        p = self.start("fragctl", "run", app, "--workers", "2", "--trace", self.path("t.pftrace"),
+                       "--on-failure")
+        p.wait_line("Rx message value: 100")
+        (two,) = [pid for pid in self.hosts() if "--fragments two" in self.ours()[parent(pid)]]
+        os.kill(two, signal.SIGKILL)
+        self.assertEqual(p.wait(), 1, p.stderr)
+        printed = max(map(int, re.findall(r"Rx message value: (\d+)", p.stderr)))
+        self.assertNotIn("missing", p.stderr)
+        self.assertIn(len(self.read(self.line(p)).of("two.rx")), (printed - 1, printed))
 
     def test_what_cannot_be_is_refused(self):
         app = self.write("app.yaml", WHOLE.replace("CRASH", "0").replace("ON_FAILURE", ""))

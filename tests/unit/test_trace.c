@@ -17,6 +17,13 @@
 
 static struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
 
+static struct fragi_trace_ring *ring_create(void)
+{
+	struct fragi_trace_ring *ring = aligned_alloc(64, sizeof(*ring));
+
+	return ring != NULL ? memset(ring, 0, sizeof(*ring)) : NULL;
+}
+
 static void put_tick(struct fragi_trace_ring *ring, uint32_t op, uint32_t flows)
 {
 	uint64_t place = fragi_trace_take(ring, 1 + flows);
@@ -38,7 +45,7 @@ static void put_tick(struct fragi_trace_ring *ring, uint32_t op, uint32_t flows)
 /* A tick comes with the records of its flows, whole and in order, and only once. */
 Test(trace, ticks_are_read_whole)
 {
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	uint64_t place = 0, lost = 0, half;
 	struct fragi_trace_record tick = {.kind = FRAGI_TRACE_TICK, .flows = 1, .object = 9};
 
@@ -67,13 +74,13 @@ Test(trace, ticks_are_read_whole)
 	cr_expect_eq(records[0].object, 10);
 	cr_expect_eq(place, 7);
 	cr_expect_eq(lost, 0);
-	fragi_trace_ring_destroy(ring);
+	free(ring);
 }
 
 /* What is overwritten is counted, and a thread that never writes its record holds nothing up. */
 Test(trace, what_is_lost_is_counted)
 {
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	uint64_t place = 0, lost = 0;
 	uint32_t read = 0;
 
@@ -92,7 +99,7 @@ Test(trace, what_is_lost_is_counted)
 	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
 	cr_expect_eq(records[0].object, 5);
 	cr_expect_eq(lost, 1001);
-	fragi_trace_ring_destroy(ring);
+	free(ring);
 }
 
 /*
@@ -101,7 +108,7 @@ Test(trace, what_is_lost_is_counted)
  */
 Test(trace, a_slot_has_one_writer)
 {
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	struct fragi_trace_record old = {.kind = FRAGI_TRACE_TICK, .object = 1};
 	uint64_t place = 1, lost = 0;
 	uint32_t read = 0;
@@ -125,7 +132,7 @@ Test(trace, a_slot_has_one_writer)
 	cr_expect_eq(fragi_trace_next(ring, &place, &lost, records), 1);
 	cr_expect_eq(records[0].object, 4);
 	cr_expect_eq(lost, 1);
-	fragi_trace_ring_destroy(ring);
+	free(ring);
 }
 
 #define WRITERS 3
@@ -153,7 +160,7 @@ static void *write_many(void *arg)
 
 Test(trace, records_of_many_threads_do_not_mix)
 {
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	pthread_t threads[WRITERS];
 	uint64_t place = 0, lost = 0, read = 0;
 
@@ -172,7 +179,7 @@ Test(trace, records_of_many_threads_do_not_mix)
 	for (int i = 0; i < WRITERS; i++)
 		pthread_join(threads[i], NULL);
 	cr_expect_gt(read, 0);
-	fragi_trace_ring_destroy(ring);
+	free(ring);
 }
 
 static struct fragi_trace_chunk chunk;
@@ -212,7 +219,7 @@ static void fill_of_host(uint32_t number)
 	const struct fragi_trace_flow flow = {.row = 41, .is_received = true, .is_sent = true};
 	const struct fragi_moment now = fragi_moment_now();
 	const struct fragi_interval interval = {now, now};
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	uint64_t place = 0, lost = 0;
 
 	cr_assert_not_null(ring);
@@ -222,7 +229,7 @@ static void fill_of_host(uint32_t number)
 	cr_assert(number == 0 || fragi_trace_add_flow(&chunk, &flow, "a.out", "b.in"));
 	fragi_trace_add_records(&chunk, ring, &interval, &place, &lost);
 	chunk.bytes[chunk.size - 1] = FRAGI_TRACE_RECEIVED;
-	fragi_trace_ring_destroy(ring);
+	free(ring);
 }
 
 /* What a host says of messages without a tick of its own is not put to the tick of another host. */
@@ -321,7 +328,7 @@ Test(trace, a_host_that_ends_by_itself_is_told_from_one_that_was_ended)
 /* What a host writes is read as it was; and any part of it, or any change, does no harm. */
 Test(trace, chunks_are_read_as_they_were_written)
 {
-	struct fragi_trace_ring *ring = fragi_trace_ring_create();
+	struct fragi_trace_ring *ring = ring_create();
 	struct fragi_trace_record record;
 	struct fragi_trace_read read;
 	uint32_t at = 0;
@@ -380,7 +387,90 @@ Test(trace, chunks_are_read_as_they_were_written)
 		cr_expect(r == 0 || r == -EBADMSG);
 		chunk.bytes[i] ^= 0xff;
 	}
-	fragi_trace_ring_destroy(ring);
+	free(ring);
+}
+
+/* What is in the last part of a trace: its records, and the first of them. */
+static uint32_t rest_of(const struct fragi_trace_ring *ring, struct fragi_trace_host *host,
+			struct fragi_trace_record *out_first)
+{
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+
+	cr_assert(fragi_trace_rest(ring, 9, host, &chunk));
+	read = read_one(&at, FRAGI_TRACE_HOST);
+	cr_expect_eq(read.host.number, host->number);
+	cr_expect_eq(read.host.lost, host->lost);
+	cr_expect_eq(read.host.unix_ns - read.host.now_ns, 1700, "as they were apart");
+	cr_expect(read.text[0] == '\0' && read.other[0] == '\0', "as it was called before");
+	read = read_one(&at, FRAGI_TRACE_RECORDS);
+	cr_expect_eq(fragi_trace_read(chunk.bytes, chunk.size, &at, &read), 0);
+	if (read.record_count > 0)
+		*out_first = fragi_trace_record_at(&read, 0);
+	return read.record_count;
+}
+
+/*
+ * Of a host that is gone the ring has what it had not sent: from the chunk on that did not come,
+ * and without the records that a thread was about to write.
+ */
+Test(trace, what_a_killed_host_had_not_sent_is_read)
+{
+	struct fragi_trace_ring *ring = ring_create();
+	const struct fragi_moment begin = {1000, 50};
+	const struct fragi_trace_host sent = {.number = 4, .now_ns = 300, .unix_ns = 2000};
+	struct fragi_trace_host host = sent;
+	struct fragi_trace_record first = {0};
+
+	cr_assert_not_null(ring);
+	atomic_store(&ring->readers[1].id, 9);
+	for (uint32_t i = 0; i < 6; i++)
+		put_tick(ring, i, 0);
+	fragi_trace_publish(&ring->readers[1], 4, 2, 7, &begin);
+	fragi_trace_publish(&ring->readers[1], 5, 5, 8, &begin);
+	cr_expect_eq(rest_of(ring, &host, &first), 1, "chunk 4 has come");
+	cr_expect(first.object == 5 && host.number == 5 && host.lost == 8);
+	cr_expect_gt(host.now_ns, 300);
+	host = sent;
+	host.number = 3;
+	cr_expect_eq(rest_of(ring, &host, &first), 4, "it has not");
+	cr_expect(first.object == 2 && host.number == 4 && host.lost == 7);
+	(void)fragi_trace_take(ring, 2); /* killed before it wrote them */
+	put_tick(ring, 11, 1);
+	host = sent;
+	cr_expect_eq(rest_of(ring, &host, &first), 3);
+	cr_expect_eq(host.lost, 8 + 2);
+	for (uint32_t i = 0; i < 5000; i++)
+		put_tick(ring, i, 0);
+	host = sent;
+	cr_expect_eq(rest_of(ring, &host, &first), 3584, "the last ones");
+	cr_expect_eq(first.object, 5000 - 3584);
+	cr_expect_eq(host.lost, 8 + 5 + 5000 - 3584);
+	cr_expect_not(fragi_trace_rest(ring, 8, &host, &chunk), "no such trace");
+	cr_expect_not(fragi_trace_rest(ring, 0, &host, &chunk), "no trace at all");
+	free(ring);
+}
+
+/* Such a part has no names: the host is called as before. */
+Test(trace, the_last_part_of_a_host_keeps_its_name)
+{
+	const struct fragi_trace_host host = {.host = 1, .epoch = 1};
+	struct fragi_trace_host last = host;
+	struct ctl_trace *trace = ctl_trace_create();
+
+	cr_assert_not_null(trace);
+	for (int i = 0; i < 2; i++) {
+		last.number = (uint64_t)i;
+		chunk.size = 0;
+		cr_assert(fragi_trace_add_host(&chunk, &last, i == 0 ? "two" : "",
+					       i == 0 ? "boot" : ""));
+		cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	}
+	cr_expect_eq(trace->host_count, 1);
+	cr_expect_str_eq(trace->hosts[0].name, "two");
+	cr_expect_str_eq(trace->hosts[0].clock, "boot");
+	cr_expect_eq(trace->hosts[0].last.number, 1);
+	ctl_trace_destroy(trace);
 }
 
 TEST_PLUGIN(trace, &source_type, &sink_type);

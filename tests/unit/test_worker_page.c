@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <workerd/page.h>
+#include <workerd/traced.h>
 
 static struct wrk_page page;
 
@@ -145,4 +146,84 @@ Test(worker_page, a_host_cannot_cut_the_page_under_its_reader)
 	cr_expect_eq(ftruncate(page.fd, 0), -1);
 	cr_expect_eq(wrk_page_read(&page, &stats), 0);
 	fragi_ledger_close(&ledger);
+}
+
+static struct fragi_trace_chunk chunk;
+static uint32_t rests;
+
+/* A host has sent that chunk of trace 5. */
+static void note(struct wrk_traced *traced, uint64_t number, bool is_end)
+{
+	const struct fragi_trace_host host = {.host = 3, .epoch = 4, .number = number};
+	struct fw_message message = {.kind = FW_HOST_TAPPED, .run = 2, .host = 3, .epoch = 4};
+
+	chunk.size = 0;
+	cr_assert(fragi_trace_add_host(&chunk, &host, "one", ""));
+	cr_assert(!is_end || fragi_trace_add_end(&chunk));
+	message.tapped = (struct fw_tapped){5, chunk.bytes, chunk.size};
+	wrk_traced_note(traced, &message);
+}
+
+static void take_rest(void *arg, uint32_t id, struct fw_message *message)
+{
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+
+	(void)arg;
+	cr_expect_eq(id, 17);
+	cr_expect(message->kind == FW_HOST_TAPPED && message->run == 2 && message->host == 3 &&
+		  message->epoch == 4 && message->tapped.tap == 5);
+	cr_assert_eq(fragi_trace_read(message->tapped.passed, message->tapped.size, &at, &read), 1);
+	cr_expect_eq(read.host.number, 1);
+	cr_assert_eq(fragi_trace_read(message->tapped.passed, message->tapped.size, &at, &read), 1);
+	cr_expect_eq(read.record_count, 1);
+	rests++;
+	fw_message_free(message);
+}
+
+static uint32_t rests_of(struct wrk_traced *traced)
+{
+	rests = 0;
+	wrk_traced_rest(traced, page.ledger.ring, take_rest, NULL, 17);
+	return rests;
+}
+
+/* The ring of a trace lies in the page: what a host had not sent is read after it was killed. */
+Test(worker_page, what_was_traced_outlives_the_host)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+	const struct fragi_moment now = fragi_moment_now();
+	struct wrk_traced traced = {0};
+
+	cr_expect_eq(rests_of(&traced), 0, "there is no page");
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
+	fragi_trace_publish(&ledger.ring->readers[0], 1, 0, 0, &now);
+	atomic_store(&ledger.ring->readers[0].id, 5);
+	fragi_trace_note(ledger.ring, FRAGI_TRACE_POOL, 0, 12);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	fragi_ledger_close(&ledger);
+	cr_expect_eq(rests_of(&traced), 0, "nothing has come, so its names are not known");
+	note(&traced, 0, false);
+	cr_expect_eq(rests_of(&traced), 1);
+	note(&traced, 0, true);
+	cr_expect_eq(rests_of(&traced), 0, "it ended in order");
+}
+
+/* A page without a ring, as a host of an older version makes it. */
+Test(worker_page, a_page_may_have_no_ring)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+	struct wrk_traced traced = {0};
+
+	cr_assert_eq(fragi_ledger_create(&ledger, -1, 1, 1), 0);
+	cr_assert_eq(write(page.fd, ledger.head, ledger.head->size_bytes),
+		     (ssize_t)ledger.head->size_bytes);
+	fragi_ledger_close(&ledger);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.op_count, 1);
+	cr_expect_null(page.ledger.ring);
+	note(&traced, 0, false);
+	cr_expect_eq(rests_of(&traced), 0);
 }

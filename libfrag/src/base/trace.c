@@ -3,27 +3,14 @@
 #include <base/trace.h>
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include <base/bytes.h>
 
 /* A record that is not written after so many others is passed over. */
 #define PATIENCE (FRAGI_TRACE_SLOTS / 4 * 3)
 #define ITEM_BYTES 5u /* kind, and how many bytes follow */
-
-struct fragi_trace_ring *fragi_trace_ring_create(void)
-{
-	void *ring = mmap(NULL, sizeof(struct fragi_trace_ring), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return ring != MAP_FAILED ? ring : NULL;
-}
-
-void fragi_trace_ring_destroy(struct fragi_trace_ring *ring)
-{
-	if (ring != NULL)
-		munmap(ring, sizeof(*ring));
-}
+/* Records of which a chunk has room for the longest tick, too. */
+#define REST_MAX (FRAGI_TRACE_CHUNK_MAX / FRAGI_TRACE_RECORD_BYTES - 2 * FRAGI_TRACE_TICK_MAX)
 
 /* Whether the slot holds that record, and holds it still after it was copied. */
 static bool copy(const struct fragi_trace_slot *slot, uint64_t place,
@@ -56,8 +43,8 @@ static uint32_t copy_tick(const struct fragi_trace_ring *ring, uint64_t place,
 	return out->kind == FRAGI_TRACE_SENT || out->kind == FRAGI_TRACE_RECEIVED ? 0 : count;
 }
 
-uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place, uint64_t *lost,
-			  struct fragi_trace_record out[FRAGI_TRACE_TICK_MAX])
+static uint32_t next_within(const struct fragi_trace_ring *ring, uint64_t patience, uint64_t *place,
+			    uint64_t *lost, struct fragi_trace_record out[FRAGI_TRACE_TICK_MAX])
 {
 	uint64_t next = atomic_load_explicit(&ring->next, memory_order_acquire), skipped;
 	uint32_t count;
@@ -71,11 +58,17 @@ uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place, 
 			*place += count;
 			return count;
 		}
-		if (next - *place <= PATIENCE)
+		if (next - *place <= patience)
 			return 0;
 		skipped = 1;
 	}
 	return 0;
+}
+
+uint32_t fragi_trace_next(const struct fragi_trace_ring *ring, uint64_t *place, uint64_t *lost,
+			  struct fragi_trace_record out[FRAGI_TRACE_TICK_MAX])
+{
+	return next_within(ring, PATIENCE, place, lost, out);
 }
 
 /* Writing. */
@@ -108,6 +101,7 @@ static uint8_t *put_text(uint8_t *at, const char *text)
 }
 
 #define HOST_BYTES 48u
+#define HOST_LOST_AT 24u
 #define FLOW_BYTES 29u
 #define PEER_BYTES 28u
 
@@ -123,7 +117,7 @@ bool fragi_trace_add_host(struct fragi_trace_chunk *chunk, const struct fragi_tr
 	fragi_put32(at + 4, host->pid);
 	fragi_put64(at + 8, host->epoch);
 	fragi_put64(at + 16, host->number);
-	fragi_put64(at + 24, host->lost);
+	fragi_put64(at + HOST_LOST_AT, host->lost);
 	fragi_put64(at + 32, (uint64_t)host->now_ns);
 	fragi_put64(at + 40, (uint64_t)host->unix_ns);
 	put_text(put_text(at + HOST_BYTES, name), clock);
@@ -191,8 +185,9 @@ static void put_record(uint8_t *at, const struct fragi_trace_record *record,
 	fragi_put32(at + 20, (uint32_t)record->count | (uint32_t)record->kind << 24);
 }
 
-void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi_trace_ring *ring,
-			     const struct fragi_interval *interval, uint64_t *place, uint64_t *lost)
+static void add_records(struct fragi_trace_chunk *chunk, const struct fragi_trace_ring *ring,
+			uint64_t patience, const struct fragi_interval *interval, uint64_t *place,
+			uint64_t *lost)
 {
 	struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
 	const uint32_t begin = chunk->size;
@@ -203,12 +198,71 @@ void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi
 		return;
 	while (FRAGI_TRACE_CHUNK_MAX - chunk->size >=
 		       FRAGI_TRACE_TICK_MAX * FRAGI_TRACE_RECORD_BYTES &&
-	       (count = fragi_trace_next(ring, place, lost, records)) > 0)
+	       (count = next_within(ring, patience, place, lost, records)) > 0)
 		for (uint32_t i = 0; i < count; i++) {
 			put_record(&chunk->bytes[chunk->size], &records[i], interval);
 			chunk->size += FRAGI_TRACE_RECORD_BYTES;
 		}
 	fragi_put32(&chunk->bytes[begin + 1], chunk->size - begin - ITEM_BYTES);
+}
+
+void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi_trace_ring *ring,
+			     const struct fragi_interval *interval, uint64_t *place, uint64_t *lost)
+{
+	add_records(chunk, ring, PATIENCE, interval, place, lost);
+}
+
+/* After the host. */
+
+static uint64_t load(const _Atomic uint64_t *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+void fragi_trace_publish(struct fragi_trace_reader *reader, uint64_t number, uint64_t place,
+			 uint64_t lost, const struct fragi_moment *begin)
+{
+	atomic_store_explicit(&reader->at[number % 2].place, place, memory_order_relaxed);
+	atomic_store_explicit(&reader->at[number % 2].lost, lost, memory_order_relaxed);
+	atomic_store_explicit(&reader->at[number % 2].stamp, begin->stamp, memory_order_relaxed);
+	atomic_store_explicit(&reader->at[number % 2].ns, begin->ns, memory_order_relaxed);
+	atomic_store_explicit(&reader->number, number, memory_order_release);
+}
+
+bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id,
+		      struct fragi_trace_host *host, struct fragi_trace_chunk *chunk)
+{
+	const uint64_t end = load(&ring->next), was_ns = (uint64_t)host->now_ns;
+	const struct fragi_trace_reader *reader = NULL;
+	struct fragi_interval interval = {.last = fragi_moment_now()};
+	uint64_t place, made, i;
+
+	for (i = 0; reader == NULL && i < FRAGI_TRACE_READERS; i++)
+		if (atomic_load(&ring->readers[i].id) == id)
+			reader = &ring->readers[i];
+	if (id == 0 || reader == NULL)
+		return false;
+	/* The last chunk that was made may not have come. */
+	made = atomic_load_explicit(&reader->number, memory_order_acquire);
+	i = host->number + 1 < made ? made - 1 : made;
+	place = load(&reader->at[i % 2].place);
+	interval.first = (struct fragi_moment){
+		atomic_load_explicit(&reader->at[i % 2].ns, memory_order_relaxed),
+		load(&reader->at[i % 2].stamp),
+	};
+	host->number = i;
+	host->lost = load(&reader->at[i % 2].lost);
+	host->unix_ns = (int64_t)((uint64_t)host->unix_ns + (uint64_t)interval.last.ns - was_ns);
+	host->now_ns = interval.last.ns;
+	if (end - place > REST_MAX) {
+		host->lost += end - place - REST_MAX;
+		place = end - REST_MAX;
+	}
+	chunk->size = 0;
+	(void)fragi_trace_add_host(chunk, host, "", "");
+	add_records(chunk, ring, 0, &interval, &place, &host->lost);
+	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LOST_AT], host->lost);
+	return true;
 }
 
 /* Reading. */
@@ -232,7 +286,7 @@ static void read_host(const uint8_t *at, struct fragi_trace_read *out)
 		.pid = fragi_get32(at + 4),
 		.epoch = fragi_get64(at + 8),
 		.number = fragi_get64(at + 16),
-		.lost = fragi_get64(at + 24),
+		.lost = fragi_get64(at + HOST_LOST_AT),
 		.now_ns = (int64_t)fragi_get64(at + 32),
 		.unix_ns = (int64_t)fragi_get64(at + 40),
 	};

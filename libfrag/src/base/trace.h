@@ -51,14 +51,30 @@ struct fragi_trace_slot {
 	_Atomic uint64_t words[FRAGI_TRACE_WORDS]; /* the record */
 };
 
+/*
+ * How far a trace has been sent, for whoever reads the ring after the host is gone. Chunk n begins
+ * at at[n % 2], so that what is known of the last chunk stays until the one after it is made: then
+ * the last one has left.
+ */
+struct fragi_trace_reader {
+	_Atomic uint32_t id;     /* of the trace; 0: none */
+	_Atomic uint64_t number; /* of the next chunk */
+	struct {
+		_Atomic uint64_t place, lost, stamp;
+		_Atomic int64_t ns; /* CLOCK_MONOTONIC at that stamp */
+	} at[2];
+};
+#define FRAGI_TRACE_READERS 8
+
+/*
+ * It lies in the page of the ledger (edge/ledger.h), which outlives the host. All zero: it is
+ * empty. Memory that nobody has written takes no room.
+ */
 struct fragi_trace_ring {
 	_Atomic uint64_t next; /* place of the next record */
+	_Alignas(64) struct fragi_trace_reader readers[FRAGI_TRACE_READERS];
 	_Alignas(64) struct fragi_trace_slot slots[FRAGI_TRACE_SLOTS];
 };
-
-/* NULL: there is no memory. */
-FRAGI_API struct fragi_trace_ring *fragi_trace_ring_create(void);
-FRAGI_API void fragi_trace_ring_destroy(struct fragi_trace_ring *ring); /* NULL is accepted */
 
 /* Takes places for the records of a tick. Thread: any. */
 static inline uint64_t fragi_trace_take(struct fragi_trace_ring *ring, uint32_t count)
@@ -161,7 +177,10 @@ struct fragi_trace_peer {
 	int64_t error_ns; /* at most this far from the truth */
 };
 
-/* An item as it was read; texts are borrowed from the chunk. */
+/*
+ * An item as it was read; texts are borrowed from the chunk. An empty name or clock of a host is
+ * the one that was sent before.
+ */
 struct fragi_trace_read {
 	enum fragi_trace_item kind;
 	union {
@@ -199,6 +218,17 @@ FRAGI_API void fragi_trace_add_records(struct fragi_trace_chunk *chunk,
 				       const struct fragi_trace_ring *ring,
 				       const struct fragi_interval *interval, uint64_t *place,
 				       uint64_t *lost);
+/* Before a chunk is made: it begins at *place. */
+FRAGI_API void fragi_trace_publish(struct fragi_trace_reader *reader, uint64_t number,
+				   uint64_t place, uint64_t lost, const struct fragi_moment *begin);
+
+/*
+ * What a host that is gone had not sent of a trace: its last records, as many as one chunk takes.
+ * host: of the last chunk that has come from it; becomes that of this one. Whatever the ring holds
+ * is accepted. Returns false: it has no such trace.
+ */
+FRAGI_API bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id,
+				struct fragi_trace_host *host, struct fragi_trace_chunk *chunk);
 
 /*
  * Reads the next item at *at, 0 at first, and moves it on. Any bytes are accepted. Returns 1; 0:

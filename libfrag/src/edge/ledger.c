@@ -54,35 +54,44 @@ static void layout(uint32_t op_count, uint32_t flow_count, struct fragi_ledger_h
 	out->size_bytes = align64(out->flow_offset + (uint64_t)flow_count * out->flow_row_bytes);
 }
 
-static void attach(struct fragi_ledger *ledger, void *memory, const struct fragi_ledger_head *head)
+static uint64_t bytes_with_ring(const struct fragi_ledger_head *head)
+{
+	return head->size_bytes + sizeof(struct fragi_trace_ring);
+}
+
+static void attach(struct fragi_ledger *ledger, void *memory, const struct fragi_ledger_head *head,
+		   bool has_ring)
 {
 	assert((uintptr_t)memory % 64 == 0 && head->op_offset % 64 == 0 &&
 	       head->flow_offset % 64 == 0 && "no two rows share a line of the cache");
 	ledger->head = memory;
-	ledger->mapped_bytes = (size_t)head->size_bytes;
+	ledger->mapped_bytes = (size_t)(has_ring ? bytes_with_ring(head) : head->size_bytes);
 	ledger->ops = (struct fragi_op_row *)((char *)memory + head->op_offset);
 	ledger->flows = (struct fragi_flow_row *)((char *)memory + head->flow_offset);
+	ledger->ring =
+		has_ring ? (struct fragi_trace_ring *)((char *)memory + head->size_bytes) : NULL;
 }
 
 int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, uint32_t flow_count)
 {
 	struct fragi_ledger_head head;
+	size_t bytes;
 	void *memory;
 
 	if (op_count > LEDGER_ROWS_MAX || flow_count > LEDGER_ROWS_MAX)
 		return -E2BIG;
 	layout(op_count, flow_count, &head);
+	bytes = (size_t)bytes_with_ring(&head);
 	if (fd >= 0) {
 		/* What somebody has written into it before does not stay. */
-		if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)head.size_bytes) < 0)
+		if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)bytes) < 0)
 			return -errno;
 		/* Nobody can cut it short under the reader. Only a sealable memfd knows seals. */
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
-		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			      0);
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	} else {
-		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
 	}
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -91,7 +100,7 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 	       sizeof(head) - sizeof(head.magic));
 	atomic_thread_fence(memory_order_release);
 	memcpy(memory, &head.magic, sizeof(head.magic));
-	attach(ledger, memory, &head);
+	attach(ledger, memory, &head, true);
 	return 0;
 }
 
@@ -126,6 +135,7 @@ int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
 {
 	struct fragi_ledger_head head;
 	struct stat st;
+	bool has_ring;
 	ssize_t n;
 	int seals;
 	void *memory;
@@ -142,10 +152,12 @@ int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
 		return -ENOENT; /* its host is about to write it */
 	if (n != (ssize_t)sizeof(head) || !head_is_sound(&head, (uint64_t)st.st_size))
 		return -EBADMSG;
-	memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	has_ring = (uint64_t)st.st_size >= bytes_with_ring(&head);
+	memory = mmap(NULL, (size_t)(has_ring ? bytes_with_ring(&head) : head.size_bytes),
+		      PROT_READ, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	attach(ledger, memory, &head);
+	attach(ledger, memory, &head, has_ring);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <base/counters.h>
 #include <base/stamp.h>
+#include <base/trace.h>
 
 /*
  * The ledger: what happened to every message, in a page that the host writes and its workerd reads,
@@ -100,7 +101,8 @@ FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job
 
 /*
  * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in
- * which the host reported its operators and flows after PREPARE.
+ * which the host reported its operators and flows after PREPARE. After size_bytes of it comes the
+ * ring of the trace, which the page of an older host lacks.
  */
 struct fragi_ledger_head {
 	uint64_t magic;
@@ -120,6 +122,7 @@ struct fragi_ledger {
 	size_t mapped_bytes;
 	struct fragi_op_row *ops;
 	struct fragi_flow_row *flows;
+	struct fragi_trace_ring *ring; /* NULL: its host makes none */
 };
 
 /*

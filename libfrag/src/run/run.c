@@ -575,7 +575,6 @@ void fragi_run_destroy(struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_sched_destroy(run->fragments[i].sched);
 	fragi_run_destroy_taps(run);
-	fragi_trace_ring_destroy(run->ring);
 	fragi_free(run->traced.lost);
 	fragi_remote_destroy(run->remote);
 	fragi_run_unwire(run);

@@ -104,8 +104,7 @@ struct fragi_run {
 		struct fragi_tap *tap;         /* owned; NULL: none was made yet */
 		struct fragi_run_trace *trace; /* owned; NULL: it is none */
 	} taps[FRAGI_RUN_TAPS_MAX];
-	struct fragi_trace_ring *ring; /* trace.c; NULL: nobody has traced */
-	uint32_t traces, looks;        /* looks: of fragi_run_look */
+	uint32_t traces, looks; /* looks: of fragi_run_look */
 	struct {
 		uint64_t pools[FRAGI_POOLS_MAX]; /* blocks in use; UINT64_MAX: nobody knows it */
 		uint64_t *lost;                  /* by flow; NULL: nobody has traced */
@@ -182,7 +181,7 @@ int fragi_run_connect(struct fragi_run *run);
 void fragi_run_destroy_taps(struct fragi_run *run);
 
 /* trace.c: one that begins, and ends; NULL is accepted. Returns NULL: there is no memory. */
-struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run);
+struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run, uint32_t id);
 void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace);
 /* Makes all operators take part while there are traces, or no longer. */
 void fragi_run_trace_attach(struct fragi_run *run);

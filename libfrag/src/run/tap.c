@@ -65,7 +65,7 @@ static int begin(struct fragi_run *run, const struct fragi_run_tap_wish *wish)
 	if (own == NULL)
 		return -EBUSY;
 	if (wish->traces) {
-		own->trace = fragi_run_trace_begin(run);
+		own->trace = fragi_run_trace_begin(run, wish->id);
 		own->id = own->trace != NULL ? wish->id : 0;
 		return own->trace != NULL ? 0 : -ENOMEM;
 	}

@@ -23,6 +23,7 @@
 #define THREADS_NS INT64_C(1000000000)
 
 struct fragi_run_trace {
+	struct fragi_trace_reader *reader; /* in the ring */
 	uint64_t place, lost, number;
 	size_t name;    /* the next one, in the order of add_name */
 	bool has_named; /* all of them, once: what records mean is known */
@@ -35,7 +36,7 @@ struct fragi_run_trace {
 
 void fragi_run_trace_attach(struct fragi_run *run)
 {
-	struct fragi_trace_ring *ring = run->traces > 0 ? run->ring : NULL;
+	struct fragi_trace_ring *ring = run->traces > 0 ? run->ledger.ring : NULL;
 
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
@@ -68,21 +69,25 @@ static void name_host(const struct fragi_run *run, struct fragi_run_trace *trace
 		trace->clock[0] = '\0';
 }
 
-struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run)
+struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run, uint32_t id)
 {
 	struct fragi_run_trace *trace = fragi_calloc(1, sizeof(*trace));
+	struct fragi_trace_ring *ring = run->ledger.ring;
 
-	if (run->ring == NULL)
-		run->ring = fragi_trace_ring_create();
 	if (run->traced.lost == NULL)
 		run->traced.lost =
 			fragi_calloc(run->ledger.head->flow_count + 1, sizeof(*run->traced.lost));
-	if (trace == NULL || run->ring == NULL || run->traced.lost == NULL) {
+	for (int i = 0; trace != NULL && trace->reader == NULL && i < FRAGI_TRACE_READERS; i++)
+		if (atomic_load(&ring->readers[i].id) == 0)
+			trace->reader = &ring->readers[i];
+	if (trace == NULL || trace->reader == NULL || run->traced.lost == NULL) {
 		fragi_free(trace);
 		return NULL;
 	}
-	trace->place = atomic_load(&run->ring->next);
+	trace->place = atomic_load(&ring->next);
 	trace->last = fragi_moment_now();
+	fragi_trace_publish(trace->reader, 0, trace->place, 0, &trace->last);
+	atomic_store(&trace->reader->id, id);
 	name_host(run, trace);
 	run->traces++;
 	fragi_run_trace_attach(run);
@@ -97,6 +102,7 @@ void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
 {
 	if (trace == NULL)
 		return;
+	atomic_store(&trace->reader->id, 0);
 	if (--run->traces == 0)
 		fragi_run_trace_attach(run);
 	if (run->traces == 0 && run->look != NULL)
@@ -197,7 +203,7 @@ static void note_levels(struct fragi_run *run)
 		if (all == 0 || used == run->traced.pools[i])
 			continue;
 		run->traced.pools[i] = used;
-		fragi_trace_note(run->ring, FRAGI_TRACE_POOL, i, used);
+		fragi_trace_note(run->ledger.ring, FRAGI_TRACE_POOL, i, used);
 	}
 	for (uint32_t i = 0; i < head->flow_count; i++) {
 		uint64_t lost = lost_of(&run->ledger.flows[i]);
@@ -205,7 +211,7 @@ static void note_levels(struct fragi_run *run)
 		if (lost == run->traced.lost[i])
 			continue;
 		run->traced.lost[i] = lost;
-		fragi_trace_note(run->ring, FRAGI_TRACE_LOST, i, lost);
+		fragi_trace_note(run->ledger.ring, FRAGI_TRACE_LOST, i, lost);
 	}
 }
 
@@ -327,10 +333,11 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 	add_names(run, trace);
 	note_levels(run);
 	if (trace->has_named)
-		fragi_trace_add_records(&trace->chunk, run->ring, &interval, &trace->place,
+		fragi_trace_add_records(&trace->chunk, run->ledger.ring, &interval, &trace->place,
 					&trace->lost);
 	trace->last = interval.last;
 	trace->has_more = !trace->has_named || trace->place != place;
+	fragi_trace_publish(trace->reader, trace->number, trace->place, trace->lost, &trace->last);
 	return &trace->chunk;
 }
 
