@@ -49,17 +49,33 @@ static int compare_samples(const void *a, const void *b)
 	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
+struct sorting {
+	const struct trace_tick *ticks;
+	enum trace_of of;
+};
+
 static int compare_ticks(const void *a, const void *b, void *arg)
 {
-	const struct ctl_trace *trace = arg;
-	const struct trace_tick *x = &trace->ticks[*(const uint32_t *)a],
-				*y = &trace->ticks[*(const uint32_t *)b];
+	const struct sorting *sorting = arg;
+	const struct trace_tick *x = &sorting->ticks[*(const uint32_t *)a],
+				*y = &sorting->ticks[*(const uint32_t *)b];
+	const uint32_t of_x = sorting->of == TRACE_OF_THREADS ? x->tid : x->op,
+		       of_y = sorting->of == TRACE_OF_THREADS ? y->tid : y->op;
 
 	if (x->host != y->host)
 		return x->host < y->host ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
+	if (of_x != of_y)
+		return of_x < of_y ? -1 : 1;
 	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
+void ctl_trace_sort_ticks(const struct ctl_trace *trace, enum trace_of of, uint32_t *order)
+{
+	struct sorting sorting = {trace->ticks, of};
+
+	for (uint32_t i = 0; i < trace->tick_count; i++)
+		order[i] = i;
+	qsort_r(order, trace->tick_count, sizeof(*order), compare_ticks, &sorting);
 }
 
 /* A host whose clock nobody has compared is placed by what its system clock showed. */
@@ -91,9 +107,8 @@ static void place_ticks(struct ctl_trace *trace)
 
 		tick->begin_ns = ctl_trace_minus(tick->begin_ns, ahead_ns);
 		tick->end_ns = ctl_trace_minus(tick->end_ns, ahead_ns);
-		trace->order[i] = i;
 	}
-	qsort_r(trace->order, trace->tick_count, sizeof(*trace->order), compare_ticks, trace);
+	ctl_trace_sort_ticks(trace, TRACE_OF_THREADS, trace->order);
 	for (uint32_t i = 0; i < trace->tick_count; i++) {
 		struct trace_tick *tick = &trace->ticks[trace->order[i]];
 

@@ -118,6 +118,9 @@ static inline uint64_t ctl_trace_track(uint32_t host, enum trace_track kind, uin
 {
 	return (uint64_t)(host + 1) << 40 | (uint64_t)kind << 32 | row;
 }
+/* Puts the numbers of all ticks in the order of hosts, then threads or operators, then begins. */
+enum trace_of { TRACE_OF_THREADS, TRACE_OF_OPERATORS };
+void ctl_trace_sort_ticks(const struct ctl_trace *trace, enum trace_of of, uint32_t *order);
 /* "a.out -> b.in: WHAT" */
 void ctl_trace_name_flow(const struct trace_flow *flow, const char *what, char *out, size_t size);
 /* trace_waits.c: what operators waited for, pools and losses. */

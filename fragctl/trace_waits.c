@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE /* qsort_r */
 #include <fragctl/trace_model.h>
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include <base/alloc.h>
 #include <base/look.h>
@@ -18,19 +14,6 @@ static const char *const waits[FRAGI_USES] = {
 	[FRAGI_USE_MEMORY] = "waits for memory",   [FRAGI_USE_THREAD] = "waits for a thread",
 	[FRAGI_USE_TIME] = "waits for a time",     [FRAGI_USE_SUSPENDED] = "does not run",
 };
-
-static int compare_by_operator(const void *a, const void *b, void *arg)
-{
-	const struct ctl_trace *trace = arg;
-	const struct trace_tick *x = &trace->ticks[*(const uint32_t *)a],
-				*y = &trace->ticks[*(const uint32_t *)b];
-
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
-}
 
 static void write_wait(FILE *out, uint64_t track, int64_t begin_ns, int64_t end_ns,
 		       const char *name)
@@ -161,11 +144,8 @@ void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out)
 	uint32_t *order = fragi_calloc(trace->tick_count + 1, sizeof(*order)), count;
 	struct ticks ticks = {.trace = trace, .order = order};
 
-	for (uint32_t i = 0; order != NULL && i < trace->tick_count; i++)
-		order[i] = i;
 	if (order != NULL)
-		qsort_r(order, trace->tick_count, sizeof(*order), compare_by_operator,
-			(void *)(uintptr_t)trace);
+		ctl_trace_sort_ticks(trace, TRACE_OF_OPERATORS, order);
 	for (uint32_t i = 0; order != NULL && i < trace->sample_count; i += count) {
 		const struct trace_sample *first = &trace->samples[i];
 
