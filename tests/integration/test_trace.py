@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces for Perfetto, read by a small decoder: what all hosts of an application do, in one file."""
+import collections
 import json
 import os
 import re
@@ -91,9 +92,9 @@ class Perfetto:
             thread = fields(track[4][0])
             self.threads[uuid] = (thread[1][0], thread[2][0], thread[5][0].decode())
         elif 8 in track:
-            self.counters[uuid] = (track[2][0].decode(), [])
+            self.counters.setdefault(uuid, (track[2][0].decode(), []))
         else:
-            self.operators[uuid] = (track[2][0].decode(), [])
+            self.operators.setdefault(uuid, (track[2][0].decode(), []))
 
     def event(self, event, at, open_on):
         kind, track = event[9][0], event[11][0]
@@ -375,13 +376,18 @@ class Judge:
             perfetto.close()
         return ours
 
+    def assert_same(self, theirs, ours):
+        """Of rows in any order. assertEqual would compare long lists for hours."""
+        theirs, ours = collections.Counter(theirs), collections.Counter(ours)
+        self.assertEqual((sorted(theirs - ours)[:9], sorted(ours - theirs)[:9]), ([], []))
+
     def judge(self, line, ours, query):
         self.assertEqual(query("""select name, value from stats
             where value > 0 and severity in ('error', 'data_loss')"""), [])
         slices = query("""select slice.name, ts, dur, pid, tid, thread.name, process.name
             from slice join thread_track on track_id = thread_track.id
             join thread using (utid) join process using (upid)""")
-        self.assertEqual(sorted(slices), sorted(
+        self.assert_same(slices, (
             (name, begin, end - begin, *ours.threads[track], ours.process_of(track))
             for name, track, begin, end, _, _ in ours.slices))
         ticks = query("""select count() from slice join thread_track t on track_id = t.id
@@ -398,21 +404,20 @@ class Judge:
             where next < ends"""), [(0,)])
         counters = query("""select t.name, ts, value from counter
             join process_counter_track t on track_id = t.id""")
-        self.assertEqual(sorted(counters), sorted(
+        self.assert_same(counters, (
             (name, at, value) for name, values in ours.counters.values() for at, value in values))
         waits = query("""select t.name, slice.name, ts, ts + dur from slice
             join process_track t on track_id = t.id where dur > 0""")
-        self.assertEqual(sorted(waits), sorted(
+        self.assert_same(waits, (
             (name, *wait) for name, found in ours.operators.values() for wait in found))
         instants = query("""select slice.name, ts from slice
             join process_track t on track_id = t.id where dur = 0""")
-        self.assertEqual(sorted(instants), sorted(ours.instants))
+        self.assert_same(instants, ours.instants)
 
 
 @unittest.skipUnless(os.environ.get("FRAG_PERFETTO"), JUDGED)
 class Judged(Judge, Trace):
-    # of hosts that are killed and started again JudgedRun has a trace
-    test_a_host_that_is_killed_and_started_again_is_there_twice = None
+    pass
 
 
 @unittest.skipUnless(os.environ.get("FRAG_PERFETTO"), JUDGED)
