@@ -13,14 +13,14 @@ set -eu
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
 libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
-libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 python3-dev iproute2
-iptables git tmux"
+libturbojpeg0-dev libncurses-dev systemtap-sdt-dev libsdl2-2.0-0 ffmpeg openssl python3
+python3-dev iproute2 iptables git tmux"
 
 foreign=
 case ${1:-} in
 proof) packages="$packages clang-format valgrind" ;;
 nightly) packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
-cppcheck gcovr zsh chromium doxygen prometheus python3-dbg libcriterion-dev" ;;
+bpftrace cppcheck gcovr zsh chromium doxygen prometheus python3-dbg libcriterion-dev" ;;
 esac
 
 if [ "${1:-}" = bench ]; then
@@ -53,7 +53,7 @@ if [ "${1:-}" = deb ]; then
 		for p in libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libseccomp-dev \
 			libsqlite3-dev libucx-dev libssl-dev libavcodec-dev libavformat-dev \
 			libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev \
-			libturbojpeg0-dev libncurses-dev; do
+			libturbojpeg0-dev libncurses-dev systemtap-sdt-dev; do
 			packages="$packages $p:$2"
 		done
 	fi

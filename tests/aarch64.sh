@@ -13,7 +13,7 @@ root=$out/sysroot
 libs=$root/usr/lib/aarch64-linux-gnu
 packages="libc6-dev libprotobuf-c-dev libuv1-dev libssl-dev libyaml-dev libseccomp-dev
 libsqlite3-dev libucx-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev
-libmicrohttpd-dev libturbojpeg0-dev libncurses-dev libpython3-dev python3"
+libmicrohttpd-dev libturbojpeg0-dev libncurses-dev systemtap-sdt-dev libpython3-dev python3"
 
 fail() {
 	echo "aarch64: $*" >&2

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -281,6 +282,33 @@ class Trace(cluster.ClusterTest):
         ended.wait()
         self.assertTrue(os.path.exists(self.path("e.pftrace")), "what has come is written")
         self.assert_nothing_left()
+
+
+class Probes(cluster.ClusterTest):
+    begin, end = Trace.begin, Trace.end
+
+    def test_bpftrace_sees_what_operators_do(self):
+        bpftrace = shutil.which("bpftrace")
+        if bpftrace is None:
+            self.skipTest("bpftrace is not installed")
+        self.begin()
+        library = os.path.join(cluster.BUILD, "lib", "libfrag.so.1")
+        (one,) = [pid for pid in self.hosts() if parent(pid) != self.b.pid]
+        probes = "usdt:%s:frag:" % library
+        program = (probes + 'tick__begin { printf("%s begins\\n", str(arg0)); } '
+                   + probes + 'tick__end /arg1 > 0/ { printf("%s ends\\n", str(arg0)); } '
+                   + probes + 'emit { printf("%s.%s sent %d\\n", str(arg0), str(arg1), arg2); } '
+                   + probes + 'receive { printf("%s.%s got %d\\n", str(arg0), str(arg1), arg2); }')
+        p = self.start(bpftrace, "-B", "line", "-p", one, "-e", program)
+        self.wait_until("it sees ticks", lambda: "near.in got 1" in p.stdout or p.child.poll() is not None)
+        if p.child.poll() is not None:
+            self.skipTest("bpftrace attaches no probes here: " + p.stderr[-300:])
+        p.signal(signal.SIGINT)
+        p.wait()
+        for line in ("one.tx begins", "one.tx ends", "one.tx.out sent 1", "one.near ends"):
+            self.assertIn(line + "\n", p.stdout)
+        self.assertNotIn("two.rx", p.stdout)
+        self.end()
 
 
 class Run(cluster.ClusterTest):

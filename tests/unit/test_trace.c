@@ -12,6 +12,7 @@
 #include <fragctl/trace_model.h>
 #include <run/state.h>
 #include <sched/exec.h>
+#include <sched/probes.h>
 
 /* The ring of records, the chunks that hosts send, and operators that take part. */
 
@@ -599,3 +600,39 @@ Test(trace, operators_take_part_and_leave_nothing)
 		notes_clear();
 	}
 }
+
+#if __has_include(<sys/sdt.h>)
+/*
+ * Operators have the probes around their ticks while the kernel counts that one is attached, beside
+ * a trace or without one, and nothing after that.
+ */
+Test(trace, operators_have_probes_while_one_is_attached)
+{
+	struct fragi_run_tap_wish wish = {.id = 5, .for_ns = 10000000000, .traces = true};
+	struct rig rig;
+
+	rig_prepare_good(&rig, &trace_plugin, apps[0]);
+	rig_start(&rig);
+	RIG_AWAIT(noted(0) > 10);
+	cr_expect_not(look(&rig));
+	cr_expect_not(is_traced(&rig, 0));
+	frag_receive_semaphore++;
+	cr_expect_not(look(&rig), "it is no trace");
+	RIG_AWAIT(is_traced(&rig, 0) && is_traced(&rig, 1));
+	memset(&seen, 0, sizeof(seen));
+	seen.next[0] = seen.next[1] = UINT64_MAX;
+	cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+	RIG_AWAIT((cr_expect(look(&rig)), seen.ticks[0] > 10));
+	wish.for_ns = 0;
+	cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+	cr_expect_not(look(&rig));
+	cr_expect_eq(rig.run->traces, 1, "for the probe");
+	frag_receive_semaphore--;
+	cr_expect_not(look(&rig));
+	RIG_AWAIT(!is_traced(&rig, 0) && !is_traced(&rig, 1));
+	fragi_run_halt(rig.run);
+	rig_wait(&rig, rig_is_done, RIG_LIMIT_NS);
+	rig_end(&rig);
+	notes_clear();
+}
+#endif

@@ -108,6 +108,7 @@ struct fragi_run {
 	struct {
 		uint64_t pools[FRAGI_POOLS_MAX]; /* blocks in use; UINT64_MAX: nobody knows it */
 		uint64_t *lost;                  /* by flow; NULL: nobody has traced */
+		bool is_probed;                  /* they take part for probes (sched/probes.h) */
 	} traced;                                /* what traces have of them */
 	int64_t rest_since_ns;                   /* 0: not at rest */
 	uint64_t rest_rounds;
@@ -183,6 +184,8 @@ void fragi_run_destroy_taps(struct fragi_run *run);
 /* trace.c: one that begins, and ends; NULL is accepted. Returns NULL: there is no memory. */
 struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run, uint32_t id);
 void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace);
+/* They take part while a probe is attached, too. From time to time. */
+void fragi_run_probe(struct fragi_run *run);
 /* Makes all operators take part while there are traces, or no longer. */
 void fragi_run_trace_attach(struct fragi_run *run);
 /* The next chunk; it is trace's. has_more: another one may have more. */

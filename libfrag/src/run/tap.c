@@ -104,6 +104,7 @@ bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg
 	int64_t now_ns = fragi_now_ns();
 	bool has_taps = false;
 
+	fragi_run_probe(run);
 	for (size_t i = 0; i < FRAGI_RUN_TAPS_MAX; i++) {
 		struct fragi_run_tap *own = &run->taps[i];
 		const struct fragi_passed *passed;

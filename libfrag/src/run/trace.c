@@ -3,6 +3,7 @@
 #include <run/state.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include <base/alloc.h>
 #include <base/identity.h>
+#include <sched/probes.h>
 #include <sched/trace.h>
 
 /*
@@ -69,33 +71,53 @@ static void name_host(const struct fragi_run *run, struct fragi_run_trace *trace
 		trace->clock[0] = '\0';
 }
 
+/* One more, or one less, for whom operators take part. Returns 0 or -ENOMEM. */
+static int take_part(struct fragi_run *run)
+{
+	if (run->traced.lost == NULL)
+		run->traced.lost =
+			fragi_calloc(run->ledger.head->flow_count + 1, sizeof(*run->traced.lost));
+	if (run->traced.lost == NULL)
+		return -ENOMEM;
+	run->traces++;
+	fragi_run_trace_attach(run);
+	return 0;
+}
+
+static void take_no_part(struct fragi_run *run)
+{
+	if (--run->traces == 0)
+		fragi_run_trace_attach(run);
+	if (run->traces == 0 && run->look != NULL)
+		fragi_run_look(run, run->looks);
+}
+
 struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run, uint32_t id)
 {
 	struct fragi_run_trace *trace = fragi_calloc(1, sizeof(*trace));
 	struct fragi_trace_ring *ring = run->ledger.ring;
 
-	if (run->traced.lost == NULL)
-		run->traced.lost =
-			fragi_calloc(run->ledger.head->flow_count + 1, sizeof(*run->traced.lost));
 	for (int i = 0; trace != NULL && trace->reader == NULL && i < FRAGI_TRACE_READERS; i++)
 		if (atomic_load(&ring->readers[i].id) == 0)
 			trace->reader = &ring->readers[i];
-	if (trace == NULL || trace->reader == NULL || run->traced.lost == NULL) {
-		fragi_free(trace);
-		return NULL;
-	}
+	if (trace == NULL || trace->reader == NULL)
+		goto err_free;
 	trace->place = atomic_load(&ring->next);
 	trace->last = fragi_moment_now();
+	if (take_part(run) < 0)
+		goto err_free;
 	fragi_trace_publish(trace->reader, 0, trace->place, 0, &trace->last);
 	atomic_store(&trace->reader->id, id);
 	name_host(run, trace);
-	run->traces++;
-	fragi_run_trace_attach(run);
 	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++)
 		run->traced.pools[i] = UINT64_MAX; /* whoever comes is to know it */
 	if (atomic_load(&run->started))
 		fragi_run_look(run, run->looks);
 	return trace;
+
+err_free:
+	fragi_free(trace);
+	return NULL;
 }
 
 void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
@@ -103,10 +125,7 @@ void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
 	if (trace == NULL)
 		return;
 	atomic_store(&trace->reader->id, 0);
-	if (--run->traces == 0)
-		fragi_run_trace_attach(run);
-	if (run->traces == 0 && run->look != NULL)
-		fragi_run_look(run, run->looks);
+	take_no_part(run);
 	fragi_free(trace);
 }
 
@@ -190,10 +209,30 @@ static uint64_t lost_of(const struct fragi_flow_row *row)
 	return lost;
 }
 
+/* Of the flow with that row: "a.out -> b.in"; of one between hosts this end. */
+static void name_flow(const struct fragi_run *run, uint32_t row, char *out, size_t size)
+{
+	char from[3 * FRAG_NAME_MAX + 3], to[3 * FRAG_NAME_MAX + 3];
+
+	if (row < run->flow_count)
+		snprintf(out, size, "%s -> %s",
+			 fragi_flow_from(run->infos, &run->flows[row], from, sizeof(from)),
+			 fragi_flow_to(run->infos, &run->flows[row], to, sizeof(to)));
+	for (size_t i = 0; row >= run->flow_count && i < run->end_count; i++) {
+		const struct fragi_run_end *end = &run->ends[i];
+		const struct frag_op *op = run->fragments[end->fragment].fragment->ops[end->op];
+
+		if (end->between_hosts &&
+		    (end->tx != NULL ? end->tx->row : end->rx->row) == &run->ledger.flows[row])
+			snprintf(out, size, "%s.%s", op->subject, op->ports[end->port].name);
+	}
+}
+
 /* Pools are looked at by the thread that looks at operators, about every 2 ms. */
 static void note_levels(struct fragi_run *run)
 {
 	const struct fragi_ledger_head *head = run->ledger.head;
+	char flow[6 * FRAG_NAME_MAX + 12] = "";
 
 	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++) {
 		uint64_t all = atomic_load_explicit(&head->pools[i].blocks, memory_order_relaxed),
@@ -210,8 +249,24 @@ static void note_levels(struct fragi_run *run)
 
 		if (lost == run->traced.lost[i])
 			continue;
+		name_flow(run, i, flow, sizeof(flow));
+		FRAGI_PROBE(drop, (const char *)flow, lost - run->traced.lost[i]);
 		run->traced.lost[i] = lost;
 		fragi_trace_note(run->ledger.ring, FRAGI_TRACE_LOST, i, lost);
+	}
+}
+
+void fragi_run_probe(struct fragi_run *run)
+{
+	const bool wanted = fragi_probes_are_wanted();
+
+	if (wanted && !run->traced.is_probed)
+		run->traced.is_probed = take_part(run) == 0;
+	else if (!wanted && run->traced.is_probed) {
+		run->traced.is_probed = false;
+		take_no_part(run);
+	} else if (wanted) {
+		note_levels(run);
 	}
 }
 

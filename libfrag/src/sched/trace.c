@@ -8,16 +8,19 @@
 #include <base/alloc.h>
 #include <sched/around.h>
 #include <sched/kind.h>
+#include <sched/probes.h>
 #include <sched/tap.h>
 
 struct sent {
 	const struct fragi_tx *tx;
 	const _Atomic uint64_t *counter; /* grows with each message that is sent */
+	const char *port;
 	uint64_t seen;
 	uint32_t row;
 };
 struct received {
 	const struct fragi_rx *rx;
+	const char *port;
 	uint64_t delivered;
 	uint64_t first; /* of those that this tick receives */
 	uint32_t row;
@@ -92,6 +95,7 @@ static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, 
 		if (n == 0 || count == FRAGI_TRACE_TICK_MAX - 1)
 			continue;
 		in->delivered = delivered;
+		FRAGI_PROBE(receive, exec->op->subject, in->port, n);
 		out[count++] = (struct fragi_trace_record){
 			.begin = begin,
 			.value =
@@ -108,6 +112,7 @@ static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, 
 		if (n == 0 || count == FRAGI_TRACE_TICK_MAX - 1)
 			continue;
 		to->seen = seen;
+		FRAGI_PROBE(emit, exec->op->subject, to->port, n);
 		out[count++] = (struct fragi_trace_record){
 			.begin = begin,
 			.value = fragi_trace_sent(to->tx) - n,
@@ -126,7 +131,7 @@ static int compute(void *self, struct frag_tick *tick)
 	struct fragi_trace_record records[FRAGI_TRACE_TICK_MAX];
 	/* The tick's own stamp may be older than the end of its last tick on another thread. */
 	const uint64_t begin = fragi_stamp();
-	uint64_t place;
+	uint64_t end, place;
 	uint32_t flows;
 	int r;
 
@@ -136,11 +141,14 @@ static int compute(void *self, struct frag_tick *tick)
 	 */
 	for (uint32_t i = 0; i < trace->rx_count; i++)
 		trace->rxs[i].first = fragi_trace_received(trace->rxs[i].rx);
+	FRAGI_PROBE(tick__begin, exec->op->subject);
 	r = fragi_inside_compute(FRAGI_AROUND_TRACE, self, tick);
+	end = fragi_stamp();
+	FRAGI_PROBE(tick__end, exec->op->subject, fragi_stamp_diff_ns(begin, end));
 	flows = gather(exec, trace, begin, records + 1);
 	records[0] = (struct fragi_trace_record){
 		.begin = begin,
-		.value = fragi_stamp(),
+		.value = end,
 		.object = trace->op & 0xffffff,
 		.flows = flows & 0xff,
 		.kind = FRAGI_TRACE_TICK,
@@ -195,6 +203,20 @@ void fragi_exec_trace_free(struct fragi_exec *exec)
 	fragi_free(trace);
 }
 
+/* The port of that tx, or of that rx; "": of no plain one (struct fragi_exec_port). */
+static const char *port_of(const struct fragi_exec *exec, const struct fragi_tx *tx,
+			   const struct fragi_rx *rx)
+{
+	for (uint32_t i = 0; i < exec->tick.port_count; i++) {
+		const struct fragi_exec_port *port = &exec->tick.ports[i];
+
+		for (uint32_t k = 0; k < port->count; k++)
+			if (port->dir == FRAG_OUT ? port->tx[k] == tx : port->rx[k] == rx)
+				return exec->op->ports[i].name;
+	}
+	return "";
+}
+
 static struct fragi_exec_trace *create(const struct fragi_exec *exec,
 				       const struct fragi_op_row *ops,
 				       const struct fragi_flow_row *flows)
@@ -220,12 +242,14 @@ static struct fragi_exec_trace *create(const struct fragi_exec *exec,
 		trace->txs[i] = (struct sent){
 			.tx = tx,
 			.counter = tx->rx != NULL ? &tx->rx->queue.tail : &tx->row->sent,
+			.port = port_of(exec, tx, NULL),
 			.row = (uint32_t)(tx->row - flows),
 		};
 	}
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		trace->rxs[i] = (struct received){
 			.rx = exec->rxs[i],
+			.port = port_of(exec, NULL, exec->rxs[i]),
 			.row = (uint32_t)(exec->rxs[i]->row - flows),
 		};
 	return trace;
