@@ -6,7 +6,7 @@
  *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_wide, fan_in, sinks,
  *                                         work, mixed, with :CAPACITY;
  *                                         tracked, pop, latest, dynamic, nested, tapped,
- *                                         looked;
+ *                                         looked, traced;
  *                                         line, diamond, caterpillar, wide, with @NS
  *                                         SCHEDULER: greedy, event1, event2, ... event99
  *
@@ -15,7 +15,7 @@
  * under data flow tracking; nested: the operators of a chain in subgraphs, three deep; pop and
  * latest: a pair whose queue drops; dynamic: a source that chooses one of two sinks for each
  * message; tapped: a pair whose source had a tap, which has ended; looked: a pair at which somebody
- * looks.
+ * looks; traced: a pair whose ticks are all traced.
  *
  * line to wide are graphs whose operators all compute, for NS (20000): eight in a line; a source,
  * two operators and one that takes of both; a line of four, each with a leg; a source with seven
@@ -68,7 +68,7 @@ struct graph {
 	size_t used;
 	int64_t hops;
 	size_t counted_flows; /* the first ones; those behind them have no end of their own */
-	bool had_tap, is_looked_at;
+	bool had_tap, is_looked_at, is_traced;
 	bool may_drop; /* a message that is dropped is a hop too */
 };
 
@@ -161,9 +161,11 @@ static bool write_special(struct graph *graph, const char *name, int64_t message
 		    "  z0: {type: bench_sink}\n"
 		    "flows:\n  - {from: a0, to: z0, policy: %s}\n",
 		    (long long)messages, name);
-	} else if (strcmp(name, "tapped") == 0 || strcmp(name, "looked") == 0) {
-		graph->had_tap = name[0] == 't';
-		graph->is_looked_at = name[0] == 'l';
+	} else if (strcmp(name, "tapped") == 0 || strcmp(name, "looked") == 0 ||
+		   strcmp(name, "traced") == 0) {
+		graph->had_tap = strcmp(name, "tapped") == 0;
+		graph->is_looked_at = strcmp(name, "looked") == 0;
+		graph->is_traced = strcmp(name, "traced") == 0;
 		say(graph,
 		    "  a0: {type: bench_source, parameters: {count: %lld}}\n"
 		    "  z0: {type: bench_sink}\nflows: [a0 -> z0]\n",
@@ -183,6 +185,16 @@ static void tap(struct rig *rig)
 		RIG_FAIL("no tap\n");
 	wish.for_ns = 0;
 	(void)fragi_run_tap(rig->run, &wish);
+}
+
+/* Nobody reads it: what a tick writes is the same. */
+static void trace(struct rig *rig)
+{
+	struct fragi_run_tap_wish wish = {
+		.id = 1, .for_ns = INT64_C(3600000000000), .traces = true};
+
+	if (fragi_run_tap(rig->run, &wish) < 0)
+		RIG_FAIL("no trace\n");
 }
 
 /* The shape's arrows between operators that compute, numbered from the source 0. */
@@ -351,6 +363,8 @@ static void run(const char *folder, const struct graph *graph)
 	rig_open(&rig, folder, graph);
 	fragi_run_flows(rig.run, &flows);
 	cpu = cpu_ns();
+	if (graph->is_traced)
+		trace(&rig);
 	rig_start(&rig);
 	if (graph->had_tap)
 		tap(&rig);
@@ -385,7 +399,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped|looked|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped|looked|traced|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

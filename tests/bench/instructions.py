@@ -23,9 +23,10 @@ RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instructions.
 SCHEDULERS = ("greedy", "event1")
 HOPS = [(g, s) for s in SCHEDULERS for g in ("pair", "chain", "fan_out", "fan_in")]
 # What a feature costs those who use it: tracking, queues that drop, dynamic flows. nested is the
-# chain in subgraphs, tapped the pair after a tap has ended, looked the pair while somebody looks.
-FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "looked", "tracked", "pop", "latest",
-                                              "latest_within", "dynamic")]
+# chain in subgraphs, tapped the pair after a tap has ended, looked the pair while somebody looks,
+# traced the pair while all its ticks are traced.
+FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "looked", "traced", "tracked", "pop",
+                                              "latest", "latest_within", "dynamic")]
 # trip: each message alone, with two rounds of progress; stream: BATCH come in one
 MESSAGES = [(size, way) for way in ("trip", "stream") for size in ("8B", "64B", "64KiB")]
 KINDS = HOPS + FEATURES + MESSAGES

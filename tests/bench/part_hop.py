@@ -9,7 +9,8 @@ MESSAGES = 1000000
 GRAPHS = ("pair", "chain", "fan_out", "fan_in")
 # Each of these is compared with the graph that does without.
 FEATURES = {"nested": "chain", "tracked": "chain", "pop": "pair", "latest": "pair",
-            "latest_within": "pair", "dynamic": "pair"}
+            "latest_within": "pair", "dynamic": "pair", "traced": "pair"}
+TRACED_NS = 2 * 100  # of the two ticks of a hop
 SCHEDULERS = ("greedy", "event1", "event2")
 ADDED = 10  # identity elements
 
@@ -42,7 +43,8 @@ def run(bench):
                     )
     features = {
         (graph, scheduler, kind): bench.row(
-            "hop.%s.%s%s" % (graph, scheduler, kind), unit, floor=rows[plain, scheduler, "pinned", kind])
+            "hop.%s.%s%s" % (graph, scheduler, kind), unit, floor=rows[plain, scheduler, "pinned", kind],
+            target=traced_target if graph == "traced" else None)
         for graph, plain in FEATURES.items() for scheduler in SCHEDULERS
         for kind, unit in (("", "ns"), (".cpu", "ns cpu"))
     }
@@ -93,6 +95,10 @@ def hop_target(identity, graph, scheduler):
         return None
     share = 0.5 if scheduler == "greedy" else 1.0
     return lambda floor: share * identity.median
+
+
+def traced_target(floor):
+    return floor + TRACED_NS
 
 
 def add(rows, key, figures):
