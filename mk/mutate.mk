@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [ONLY=regex]: plants
-# small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants"). Without -g,
-# because the places of a mistake in debugging information make two equal objects differ.
+# small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants"). Without
+# -g, because the places of a mistake in debugging information make two equal objects differ.
 MUTATE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build CFLAGS=-O2
 .PHONY: mutate
 mutate:
