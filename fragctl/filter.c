@@ -95,6 +95,7 @@ int ctl_notice_level(enum fw_notice_kind kind)
 	case FW_NOTICE_REFUSED:
 	case FW_NOTICE_WORKER_LEFT:
 	case FW_NOTICE_LOSS:
+	case FW_NOTICE_CLOCK:
 		return FRAGI_LOG_WARN;
 	default:
 		return FRAGI_LOG_INFO;

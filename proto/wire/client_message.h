@@ -40,7 +40,8 @@ struct fw_request {
 	X(MOVE, move)                                                                              \
 	X(SWAP, swap)                                                                              \
 	X(MIGRATED, migrated)                                                                      \
-	X(LOSS, loss)
+	X(LOSS, loss)                                                                              \
+	X(CLOCK, clock)
 #define FW_NOTICE_ENUM(NAME, name) FW_NOTICE_##NAME,
 enum fw_notice_kind { FW_NOTICE_NONE, FW_NOTICE_LIST(FW_NOTICE_ENUM) FW_NOTICE_KINDS };
 #undef FW_NOTICE_ENUM

@@ -155,6 +155,14 @@ flows:
         for worker in (self.first, self.second):
             self.wait_until("locked again", lambda worker=worker: worker.stderr.count(": locked, ") == 2)
 
+        def events():
+            p = self.start("fragctl", "events", "--address", self.address)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            return p.stdout
+        self.wait_until("an event", lambda: re.search(
+            r" clock +stream lost, and locked again \(one of them has stepped\): the clock of fragment1 on worker first, "
+            "as fragment2 on worker second compares it\n", events()))
+
 
 class TwoNodes(cluster.ClusterTest):
     """Namespaces a and b with an address each, linked by veth."""

@@ -12,6 +12,7 @@ struct report {
 	int64_t at_ns;
 	uint64_t busy, input, room, memory; /* ns */
 	uint64_t ticks, messages, dropped, waiting, removed;
+	uint64_t locked, stepped, silent; /* the clock of the sender */
 };
 
 static void report(struct world *w, uint32_t host, bool final, struct report r)
@@ -31,6 +32,9 @@ static void report(struct world *w, uint32_t host, bool final, struct report r)
 		row = (struct fragi_flow_stats){.arrived = r.messages + r.dropped + r.waiting,
 						.delivered = r.messages,
 						.input_ns = r.input,
+						.clock_locked = r.locked,
+						.clock_stepped = r.stepped,
+						.clock_silent = r.silent,
 						.rx_dropped[FRAGI_DROP_STALE] = r.dropped};
 	message.stats = (struct fw_host_stats){
 		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
@@ -527,17 +531,22 @@ WORLD_TEST(driver_look, where_nothing_runs_an_empty_window_comes, NULL)
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
 }
 
-/* The next event of a loss behind *last; NULL: there is none. */
-static const char *next_loss(const struct world *w, uint64_t *last)
+/* The next event of a kind behind *last; NULL: there is none. */
+static const char *next_of(const struct world *w, enum fw_notice_kind kind, uint64_t *last)
 {
 	const struct drv_notice *notice;
 
 	while ((notice = drv_history_after(&w->core->history, *last)) != NULL) {
 		*last = notice->number;
-		if (notice->kind == FW_NOTICE_LOSS)
+		if (notice->kind == kind)
 			return notice->text;
 	}
 	return NULL;
+}
+
+static const char *next_loss(const struct world *w, uint64_t *last)
+{
+	return next_of(w, FW_NOTICE_LOSS, last);
 }
 
 static void count(struct world *w, int64_t ns, uint64_t messages, uint64_t dropped)
@@ -599,6 +608,60 @@ WORLD_TEST(driver_look, files_that_are_removed_are_an_event, NULL)
 				w, &last,
 				i == 1 ? "2 removed to keep to a limit of disk: files of f2.rx"
 				       : "5 removed to keep to a limit of disk: files of f2.rx");
+	}
+}
+
+#define WHOSE "the clock of f1 on worker a, as f2 on worker b compares it"
+
+WORLD_TEST(driver_look, a_lock_on_a_clock_that_is_lost_is_an_event, NULL)
+{
+	static const struct {
+		uint64_t locked, stepped, silent;
+		bool others; /* have had their events */
+		const char *text;
+	} moments[] = {
+		{.locked = 0},
+		{.locked = 1}, /* for the first time, which is no news */
+		{.locked = 2,
+		 .stepped = 1,
+		 .text = "lost, and locked again (one of them has stepped): " WHOSE},
+		{.locked = 2, .stepped = 1},
+		{.locked = 2,
+		 .stepped = 1,
+		 .silent = 1,
+		 .text = "lost (it does not answer): " WHOSE},
+		{.locked = 2, .stepped = 1, .silent = 1},
+		{.locked = 3, .stepped = 2, .silent = 1}, /* and lost again before it was seen */
+		{.locked = 4,
+		 .stepped = 2,
+		 .silent = 1,
+		 .text = "locked again, after 3.0 s: " WHOSE},
+		{.locked = 4, .stepped = 3, .silent = 1, .others = true},
+		{.locked = 4,
+		 .stepped = 3,
+		 .silent = 1,
+		 .text = "lost (one of them has stepped): " WHOSE},
+	};
+	uint64_t last = 0;
+
+	two_run(w, two_fragments);
+	for (size_t i = 0; i < FRAG_COUNT_OF(moments); i++) {
+		const char *text;
+
+		if (moments[i].others)
+			w->core->losses_ns = w->core->real_ns + 1500 * MS;
+		pass_beating(w, SECOND, 1, 2);
+		report(w, 2, false,
+		       (struct report){.messages = i,
+				       .locked = moments[i].locked,
+				       .stepped = moments[i].stepped,
+				       .silent = moments[i].silent});
+		report(w, 1, false, (struct report){.messages = i});
+		text = next_of(w, FW_NOTICE_CLOCK, &last);
+		cr_assert_eq(text != NULL, moments[i].text != NULL, "%zu: %s", i, text);
+		if (text != NULL)
+			cr_expect_str_eq(text, moments[i].text, "%s", text);
+		cr_expect_null(next_of(w, FW_NOTICE_CLOCK, &last), "%zu", i);
 	}
 }
 

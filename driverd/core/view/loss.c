@@ -12,7 +12,8 @@
  * when it has ended. Hosts report what they have counted with every beat, so no message costs
  * anything for it. A flow that drops on and on has one event, and all applications together have
  * no more than one a second, after a few at once: the others wait, and are written if it still goes
- * on then. Files that operators remove to keep to a limit of disk are events too.
+ * on then. Files that operators remove to keep to a limit of disk are events too, and so is the
+ * clock of another node that a host had locked and has not any more.
  */
 #define EVERY_NS INT64_C(1000000000)
 #define QUIET_NS INT64_C(5000000000) /* without a loss: it has ended */
@@ -26,8 +27,16 @@ struct tally {
 	bool is_said;
 };
 
+/* That of its sender's node, which the receiver compares with its own. */
+struct clock {
+	uint64_t locked, stepped, silent; /* how often, by now */
+	int64_t begun_ns;
+	bool is_lost, is_said;
+};
+
 struct loss {
 	struct tally dropped, lost;
+	struct clock clock;
 	uint64_t reasons[FRAGI_DROP_REASONS], sent;
 };
 
@@ -137,6 +146,55 @@ static void look_at(struct drv_app *app, size_t index, struct tally *tally, uint
 	tally->counted = count;
 }
 
+static const char *clock_text(const struct drv_app *app, size_t index)
+{
+	const struct fragi_flow_info *flow = &app->flows.items[index];
+	const struct drv_host *here = app->fragments[flow->to_fragment].host,
+			      *there = app->fragments[flow->from_fragment].host;
+
+	return drv_text(app->core, "the clock of %s on worker %s, as %s on worker %s compares it",
+			there->name, there->worker, here->name, here->worker);
+}
+
+/* Returns how much a counter has grown. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* A lock that is lost and there again within one look is one event. */
+static void look_at_clock(struct drv_app *app, size_t index, const struct fragi_summary_flow *now)
+{
+	struct drv_core *core = app->core;
+	struct clock *clock = &app->losses->flows[index].clock;
+	const uint64_t stepped = grown(now->clock_stepped, clock->stepped),
+		       silent = grown(now->clock_silent, clock->silent);
+	const bool is_lost = (clock->is_lost ? 1 : 0) + stepped + silent >
+			     grown(now->clock_locked, clock->locked);
+	char text[32];
+
+	if (stepped + silent > 0 && !clock->is_said) {
+		if (!may_say(core))
+			return; /* later, with what happens until then */
+		drv_history_add(core, FW_NOTICE_CLOCK, app, NULL, "%s (%s): %s",
+				is_lost ? "lost" : "lost, and locked again",
+				stepped > 0 ? "one of them has stepped" : "it does not answer",
+				clock_text(app, index));
+		clock->begun_ns = core->real_ns;
+		clock->is_said = is_lost;
+	} else if (clock->is_said && !is_lost && may_say(core)) {
+		drv_history_add(
+			core, FW_NOTICE_CLOCK, app, NULL, "locked again, after %s: %s",
+			fragi_format_duration(core->real_ns - clock->begun_ns, text, sizeof(text)),
+			clock_text(app, index));
+		clock->is_said = false;
+	}
+	clock->is_lost = is_lost;
+	clock->locked = now->clock_locked;
+	clock->stepped = now->clock_stepped;
+	clock->silent = now->clock_silent;
+}
+
 /* Files that operators have removed to keep to a limit of disk: one event for all since then. */
 static void look_at_files(struct drv_app *app, bool is_news)
 {
@@ -199,9 +257,13 @@ void drv_losses_look(struct drv_app *app)
 		if (!is_news) {
 			loss->dropped.counted = dropped;
 			loss->lost.counted = now.lost;
+			loss->clock.stepped = now.clock_stepped;
+			loss->clock.silent = now.clock_silent;
+			loss->clock.locked = now.clock_locked;
 		}
 		look_at(app, i, &loss->dropped, dropped, &now);
 		look_at(app, i, &loss->lost, now.lost, &now);
+		look_at_clock(app, i, &now);
 		memcpy(loss->reasons, now.dropped, sizeof(loss->reasons));
 		loss->sent = now.sent;
 	}

@@ -53,7 +53,10 @@
 	X(absent_dropped, SHOWN, "Ticks without a message: it was dropped before its input.")      \
 	X(absent_ended, SHOWN, "Ticks without a message: its sender had ended.")                   \
 	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")           \
-	X(input_ns, INTERNAL, "While somebody looked: its receiver waited for its messages.")
+	X(input_ns, INTERNAL, "While somebody looked: its receiver waited for its messages.")      \
+	X(clock_locked, INTERNAL, "Between two clocks: how often the sender's was locked.")        \
+	X(clock_stepped, INTERNAL, "Between two clocks: the lock was lost because one stepped.")   \
+	X(clock_silent, INTERNAL, "Between two clocks: the lock was lost without an answer.")
 
 /*
  * X(name, shown, what), of each operator; a counter's place is its index on the wire: append. What

@@ -263,12 +263,37 @@ static void stop_awaiting(struct fragi_remote_endpoint *endpoint)
 	fragi_remote_peer_is_ready(endpoint->peer);
 }
 
+/*
+ * Counts in one of the flows that come from the peer, because the driver makes events of what flows
+ * count. Where none comes from there, nobody converts its times.
+ */
+static void count_change(const struct fragi_remote_endpoint *endpoint,
+			 enum fragi_peer_clock_state state)
+{
+	const bool was_locked = endpoint->clock_reported == FRAGI_PEER_CLOCK_LOCKED;
+	struct fragi_remote_edge *edge = endpoint->edges;
+	struct fragi_flow_row *row;
+
+	while (edge != NULL && edge->is_tx)
+		edge = edge->next;
+	if (edge == NULL)
+		return;
+	row = ((struct fragi_remote_rx *)edge)->rx.row;
+	if (state == FRAGI_PEER_CLOCK_LOCKED)
+		fragi_count(&row->clock_locked, 1);
+	else if (was_locked && state == FRAGI_PEER_CLOCK_ACQUIRING)
+		fragi_count(&row->clock_stepped, 1);
+	else if (was_locked)
+		fragi_count(&row->clock_silent, 1);
+}
+
 static void note(struct fragi_remote_endpoint *endpoint)
 {
 	const enum fragi_peer_clock_state state = endpoint->clock.state;
 
 	if (state == endpoint->clock_reported)
 		return;
+	count_change(endpoint, state);
 	endpoint->clock_reported = state;
 	report(endpoint);
 	if (state == FRAGI_PEER_CLOCK_LOCKED)
