@@ -23,6 +23,7 @@
 #define FASTER 16         /* so much more often is asked while nothing is known of the rate */
 #define TAI_LEAST_NS INT64_C(30000000000)
 #define SECOND_NS INT64_C(1000000000)
+#define SMEAR_NS (INT64_C(24 * 3600) * SECOND_NS) /* the longest that anybody smears */
 
 static int64_t read_ns(clockid_t clock)
 {
@@ -103,6 +104,16 @@ static void look_for_slews(struct fragi_remote *remote, struct fragi_remote_cloc
 	own->raw_ns = raw_ns;
 }
 
+/* Where a leap second is smeared instead, the kernel does not hear of it. */
+static bool awaits_leap(void)
+{
+	struct timex kept = {0};
+	const int state = adjtimex(&kept);
+
+	return state == TIME_INS || state == TIME_DEL || state == TIME_OOP ||
+	       (state >= 0 && (kept.status & (STA_INS | STA_DEL)) != 0);
+}
+
 static void look(struct fragi_remote *remote)
 {
 	struct fragi_remote_clock *own = &remote->clock;
@@ -114,6 +125,7 @@ static void look(struct fragi_remote *remote)
 	look_for_slews(remote, own);
 	own->unix_ahead_ns = read_ns(CLOCK_REALTIME) - fragi_now_ns();
 	own->tai_ahead_ns = read_ns(CLOCK_TAI) - fragi_now_ns();
+	own->awaits_leap = awaits_leap();
 	own->looked_ns = now_ns;
 }
 
@@ -128,6 +140,7 @@ static void ask(struct fragi_remote_endpoint *endpoint)
 	struct fragi_header header = {.kind = FRAGI_KIND_BEAT};
 
 	look(remote);
+	header.flags = remote->clock.awaits_leap ? FRAGI_FLAG_LEAP : 0;
 	header.sequence = (uint64_t)remote->clock.unix_ahead_ns;
 	header.body_bytes = (uint64_t)remote->clock.tai_ahead_ns;
 	header.descriptor_bytes = changes_of(&remote->clock);
@@ -157,9 +170,49 @@ static int64_t rounded_s(int64_t ns)
 	return (ns + (ns < 0 ? -SECOND_NS / 2 : SECOND_NS / 2)) / SECOND_NS;
 }
 
+enum refusal { REFUSAL_NONE, REFUSAL_SHOWS_TAI, REFUSAL_SMEARED, REFUSAL_TAI_OFFSET };
+
+/* Why times of a peer's other clocks are not compared: logged once for each reason. */
+static void refuse(struct fragi_remote_endpoint *endpoint, enum refusal why, int64_t theirs_s,
+		   int64_t ours_s)
+{
+	const char *name = endpoint->peer->name;
+	const bool is_known = endpoint->refused == (int)why;
+
+	endpoint->refused = (int)why;
+	if (is_known)
+		return;
+	if (why == REFUSAL_SHOWS_TAI)
+		log_warn(
+			NULL,
+			"%s: its system clock and ours are %d s apart, so one of them shows TAI and not UTC; acquisition times on them are not compared. Look at utc_offset of ptp4l or phc2sys",
+			name, FRAGI_TAI_AHEAD_S);
+	else if (why == REFUSAL_SMEARED)
+		log_warn(
+			NULL,
+			"%s: a leap second is announced to only one of its kernel and ours, so the other one may smear it: for a day acquisition times on system clocks and CLOCK_TAI are not compared. Let all nodes follow servers that do the same (leapsecmode and smoothtime of chrony)",
+			name);
+	else
+		log_info(
+			NULL,
+			"%s: its kernel takes TAI to be %lld s ahead of UTC, and ours %lld s; acquisition times on CLOCK_TAI are not compared. chrony sets that with leapsectz, ptp4l and phc2sys do by themselves",
+			name, (long long)theirs_s, (long long)ours_s);
+}
+
+/* Whether one of both nodes may spread a leap second over a day, and the other one has a step. */
+static bool is_smeared(struct fragi_remote_endpoint *endpoint, const struct fragi_header *header)
+{
+	const struct fragi_remote *remote = fragi_remote_of(endpoint);
+
+	if (((header->flags & FRAGI_FLAG_LEAP) != 0) != remote->clock.awaits_leap)
+		endpoint->smeared_until_ns = remote->clock.looked_ns + SMEAR_NS;
+	return endpoint->smeared_until_ns > remote->clock.looked_ns;
+}
+
 /*
  * The peer's other clocks. Where its CLOCK_REALTIME shows TAI, or its kernel does not know how far
- * TAI is ahead, times of them would be compared that lie 37 s apart.
+ * TAI is ahead, times of them would be compared that lie 37 s apart; and up to 1 s where only one
+ * of both smears a leap second.
  */
 static void take_others(struct fragi_remote_endpoint *endpoint, const struct fragi_header *header)
 {
@@ -167,8 +220,8 @@ static void take_others(struct fragi_remote_endpoint *endpoint, const struct fra
 	const struct fragi_remote_clock *own = &fragi_remote_of(endpoint)->clock;
 	const int64_t unix_ns = (int64_t)header->sequence, tai_ns = (int64_t)header->body_bytes;
 	const int64_t limit = INT64_MAX / 3; /* until 2067, and no sum below overflows */
+	int64_t apart_ns, theirs_s, ours_s;
 	struct fragi_time time;
-	int64_t apart_ns;
 
 	timeline->knows_unix = timeline->knows_tai = false;
 	if (timeline->state != FRAGI_TIMELINE_ESTIMATED || unix_ns < -limit || unix_ns > limit ||
@@ -180,25 +233,22 @@ static void take_others(struct fragi_remote_endpoint *endpoint, const struct fra
 	timeline->our_unix_ahead_ns = own->unix_ahead_ns;
 	timeline->our_tai_ahead_ns = own->tai_ahead_ns;
 	apart_ns = header->publish_ns + unix_ns - (time.ns + own->unix_ahead_ns);
-	timeline->knows_unix =
-		llabs(apart_ns) < TAI_LEAST_NS || llabs(rounded_s(apart_ns)) != FRAGI_TAI_AHEAD_S;
-	timeline->knows_tai =
-		timeline->knows_unix &&
-		rounded_s(tai_ns - unix_ns) == rounded_s(own->tai_ahead_ns - own->unix_ahead_ns);
-	if (endpoint->others_logged || (timeline->knows_unix && timeline->knows_tai))
+	theirs_s = rounded_s(tai_ns - unix_ns);
+	ours_s = rounded_s(own->tai_ahead_ns - own->unix_ahead_ns);
+	if (llabs(apart_ns) >= TAI_LEAST_NS && llabs(rounded_s(apart_ns)) == FRAGI_TAI_AHEAD_S) {
+		refuse(endpoint, REFUSAL_SHOWS_TAI, 0, 0);
 		return;
-	endpoint->others_logged = true;
-	if (!timeline->knows_unix)
-		log_warn(
-			NULL,
-			"%s: its system clock and ours are %lld s apart, so one of them shows TAI and not UTC; acquisition times on them are not compared. Look at utc_offset of ptp4l or phc2sys",
-			endpoint->peer->name, (long long)llabs(rounded_s(apart_ns)));
+	}
+	if (is_smeared(endpoint, header)) {
+		refuse(endpoint, REFUSAL_SMEARED, 0, 0);
+		return;
+	}
+	timeline->knows_unix = true;
+	timeline->knows_tai = theirs_s == ours_s;
+	if (timeline->knows_tai)
+		endpoint->refused = REFUSAL_NONE;
 	else
-		log_info(
-			NULL,
-			"%s: its kernel takes TAI to be %lld s ahead of UTC, and ours %lld s; acquisition times on CLOCK_TAI are not compared. chrony sets that with leapsectz, ptp4l and phc2sys do by themselves",
-			endpoint->peer->name, (long long)rounded_s(tai_ns - unix_ns),
-			(long long)rounded_s(own->tai_ahead_ns - own->unix_ahead_ns));
+		refuse(endpoint, REFUSAL_TAI_OFFSET, theirs_s, ours_s);
 }
 
 /* How the kernel says that the system clock is kept, which a bound between nodes does not need. */

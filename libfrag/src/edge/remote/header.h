@@ -64,6 +64,7 @@ enum fragi_header_kind {
 
 enum fragi_header_flag {
 	FRAGI_FLAG_HEARD = 1,     /* HELLO: your HELLO has arrived here */
+	FRAGI_FLAG_LEAP = 1,      /* BEAT: a leap second is announced to the kernel here */
 	FRAGI_FLAG_AHEAD = 2,     /* DATA: the descriptors are in a message of their own */
 	FRAGI_FLAG_REPLY = 4,     /* SYNC, BEAT: an answer */
 	FRAGI_FLAG_LEAVE = 8,     /* SYNC: the sender goes, in order */

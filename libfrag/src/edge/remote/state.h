@@ -111,7 +111,8 @@ struct fragi_remote_endpoint {
 	int64_t asked_ns;
 	int64_t clock_until_ns; /* until then a peer is ready only when it is compared */
 	uint32_t questions;     /* that may be asked before the next beat */
-	bool others_logged;
+	int refused; /* why its other clocks are not compared, as logged: clock.c; 0: they are */
+	int64_t smeared_until_ns;
 	/* a SYNC that is answered when they are here, and what it carries */
 	bool sync_owed, leave_owed;
 	uint64_t sync_sequence;
@@ -250,6 +251,7 @@ struct fragi_remote_clock {
 	int64_t rate;                                       /* of the two, ns a second */
 	bool knows_rate;
 	uint16_t steps, slews; /* as beats carry them */
+	bool awaits_leap;
 };
 
 struct fragi_remote {
