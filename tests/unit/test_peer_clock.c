@@ -145,7 +145,7 @@ static void disturb(struct world *w)
 		break;
 	case 3: /* we were suspended */
 		change(&w->ours, w->now_ns, -spread(US, 100 * S), w->ours.rate);
-		fragi_peer_clock_restart(&w->peer, &w->timeline);
+		fragi_peer_clock_restart(&w->peer, read_at(&w->ours, w->now_ns), &w->timeline);
 		break;
 	default: /* nothing is heard for long */
 		w->now_ns += spread(S, 90 * S);
@@ -277,6 +277,30 @@ Test(peer_clock, a_round_trip_after_a_holdover_locks_again)
 	quiet_trip(&peer, &timeline, 6 * S, 10 * US, 30 * US);
 	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
 	cr_expect_eq(peer.restarts, 0);
+}
+
+/* We were suspended for 5 ms while a question was under way for 50 ms. */
+Test(peer_clock, what_was_asked_before_our_clock_stepped_proves_nothing)
+{
+	const struct fragi_round_trip asked_before = {.asked_ns = S,
+						      .heard_ns = 8 * S + MS,
+						      .answered_ns = 8 * S + MS,
+						      .back_ns = S + 45 * MS};
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline;
+	struct fragi_time time;
+
+	lock(&peer, &timeline);
+	fragi_peer_clock_restart(&peer, S + 10 * MS, &timeline);
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_ACQUIRING);
+	fragi_peer_clock_add(&peer, &asked_before, &timeline);
+	cr_expect_eq(peer.count, 0);
+	cr_expect_eq(peer.refused, 0);
+	for (int64_t i = 0; i < FRAGI_PEER_CLOCK_LOCK; i++)
+		quiet_trip(&peer, &timeline, S + (10 + 100 * i) * MS, 40 * MS, 10 * MS);
+	cr_assert_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
+	cr_assert(fragi_timeline_convert(&timeline, 9 * S, &time));
+	cr_expect_leq(llabs(time.ns - 2 * S), time.error_ns);
 }
 
 /* A peer may send any times. It is never locked with times that contradict each other. */

@@ -39,10 +39,17 @@ static void begin(struct fragi_peer_clock *clock, struct fragi_timeline *timelin
 	timeline->state = FRAGI_TIMELINE_UNKNOWN;
 }
 
-void fragi_peer_clock_restart(struct fragi_peer_clock *clock, struct fragi_timeline *timeline)
+static void restart(struct fragi_peer_clock *clock, struct fragi_timeline *timeline)
 {
 	clock->restarts += clock->count > 0;
 	begin(clock, timeline);
+}
+
+void fragi_peer_clock_restart(struct fragi_peer_clock *clock, int64_t now_ns,
+			      struct fragi_timeline *timeline)
+{
+	restart(clock, timeline);
+	clock->since_ns = now_ns;
 }
 
 static bool is_time(int64_t ns)
@@ -191,7 +198,7 @@ static void note_changes(struct fragi_peer_clock *clock, const struct fragi_roun
 			 struct fragi_timeline *timeline)
 {
 	if (trip->steps != clock->steps)
-		fragi_peer_clock_restart(clock, timeline);
+		restart(clock, timeline);
 	if (trip->slews != clock->slews)
 		fragi_peer_clock_forget_rate(clock);
 	clock->steps = trip->steps;
@@ -203,21 +210,23 @@ void fragi_peer_clock_add(struct fragi_peer_clock *clock, const struct fragi_rou
 {
 	struct fragi_proof proof;
 
+	if (trip->asked_ns < clock->since_ns)
+		return;
 	note_changes(clock, trip, timeline);
 	if (!prove(clock, trip, &proof)) {
 		clock->refused++;
-		fragi_peer_clock_restart(clock, timeline);
+		restart(clock, timeline);
 		return;
 	}
 	if (proof.at_ns - trip->asked_ns > FRAGI_PEER_CLOCK_ROUND_NS)
 		return;
 	if (!combine(clock, &proof)) {
-		fragi_peer_clock_restart(clock, timeline);
+		restart(clock, timeline);
 		(void)prove(clock, trip, &proof);
 	}
 	clock->last = proof;
 	if (!prove_rate(clock)) {
-		fragi_peer_clock_restart(clock, timeline);
+		restart(clock, timeline);
 		(void)prove(clock, trip, &clock->last);
 	}
 	keep_anchor(clock);

@@ -48,6 +48,8 @@ struct fragi_proof {
 struct fragi_peer_clock {
 	enum fragi_peer_clock_state state;
 	uint32_t count; /* round trips since it began to acquire */
+	/* our clock has stepped there: what was asked before proves nothing */
+	int64_t since_ns;
 	uint16_t steps, slews;
 	struct fragi_proof last;
 	int64_t rate_low, rate_high;
@@ -60,11 +62,12 @@ struct fragi_peer_clock {
 /* Everything starts from zero. */
 static inline void fragi_peer_clock_init(struct fragi_peer_clock *clock)
 {
-	*clock = (struct fragi_peer_clock){.rate_low = -FRAGI_PEER_CLOCK_RATE_MAX,
+	*clock = (struct fragi_peer_clock){.since_ns = INT64_MIN,
+					   .rate_low = -FRAGI_PEER_CLOCK_RATE_MAX,
 					   .rate_high = FRAGI_PEER_CLOCK_RATE_MAX};
 }
-/* Our own clock has stepped, or the peer's: acquires again, and the timeline is unknown. */
-FRAGI_API void fragi_peer_clock_restart(struct fragi_peer_clock *clock,
+/* Our own clock has stepped, and shows now_ns: acquires again, and the timeline is unknown. */
+FRAGI_API void fragi_peer_clock_restart(struct fragi_peer_clock *clock, int64_t now_ns,
 					struct fragi_timeline *timeline);
 /* The rate of our own clock was changed: what is known of it counts no more. */
 FRAGI_API void fragi_peer_clock_forget_rate(struct fragi_peer_clock *clock);

@@ -41,7 +41,7 @@ static void for_each_peer(struct fragi_remote *remote, bool restarts)
 			if (endpoint->base == NULL || !fragi_remote_clock_is_other(endpoint))
 				continue;
 			if (restarts)
-				fragi_peer_clock_restart(&endpoint->clock,
+				fragi_peer_clock_restart(&endpoint->clock, fragi_now_ns(),
 							 &endpoint->base->timeline);
 			else
 				fragi_peer_clock_forget_rate(&endpoint->clock);
