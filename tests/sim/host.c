@@ -280,6 +280,7 @@ void sim_host_begin(struct sim *sim, struct sim_host *host)
 	}
 	set_timer(sim, host);
 	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_RUN_BEAT, host->index, 0, 0);
+	sim_clocks_begin(sim, host);
 }
 
 void sim_host_fini(struct sim_host *host)

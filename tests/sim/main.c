@@ -12,7 +12,7 @@
 
 /* Sums of several histories. */
 struct totals {
-	uint64_t runs, events, steps, done, stopped, failed, waiting, hash;
+	uint64_t runs, events, steps, done, stopped, failed, waiting, compared, hash;
 	uint64_t first_failure; /* a seed; 0: none */
 };
 
@@ -33,6 +33,7 @@ static void add(struct totals *totals, uint64_t seed, const struct sim_result *r
 	totals->stopped += result->outcomes[FRAGI_SUMMARY_STOPPED];
 	totals->failed += result->outcomes[FRAGI_SUMMARY_FAILED];
 	totals->waiting += result->waiting;
+	totals->compared += result->compared;
 	totals->hash += result->hash;
 	if (result->failed && (totals->first_failure == 0 || seed < totals->first_failure))
 		totals->first_failure = seed;
@@ -91,6 +92,7 @@ static void merge(struct totals *into, const struct totals *one)
 	into->stopped += one->stopped;
 	into->failed += one->failed;
 	into->waiting += one->waiting;
+	into->compared += one->compared;
 	into->hash += one->hash;
 	if (one->first_failure != 0 &&
 	    (into->first_failure == 0 || one->first_failure < into->first_failure))
@@ -127,12 +129,13 @@ static int run_many(const struct asked *asked)
 	}
 	while (wait(NULL) > 0)
 		;
-	printf("%llu runs, %llu events, %llu steps of a core; applications: %llu done, %llu stopped, %llu failed, %llu ended with their driver; %.1f s; hash %016llx%s\n",
+	printf("%llu runs, %llu events, %llu steps of a core; applications: %llu done, %llu stopped, %llu failed, %llu ended with their driver; %llu times of other clocks; %.1f s; hash %016llx%s\n",
 	       (unsigned long long)totals.runs, (unsigned long long)totals.events,
 	       (unsigned long long)totals.steps, (unsigned long long)totals.done,
 	       (unsigned long long)totals.stopped, (unsigned long long)totals.failed,
-	       (unsigned long long)totals.waiting, (double)(now_ns() - started_ns) * 1e-9,
-	       (unsigned long long)totals.hash, totals.first_failure != 0 ? "; FAILED" : "");
+	       (unsigned long long)totals.waiting, (unsigned long long)totals.compared,
+	       (double)(now_ns() - started_ns) * 1e-9, (unsigned long long)totals.hash,
+	       totals.first_failure != 0 ? "; FAILED" : "");
 	return totals.first_failure != 0 ? 1 : 0;
 }
 

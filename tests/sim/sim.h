@@ -84,6 +84,7 @@ enum sim_event_kind {
 	SIM_EV_LIBRARY,      /* host: its library goes wrong */
 	SIM_EV_LOOKER,       /* its number: look.c */
 	SIM_EV_LOOK,         /* at what only time shows */
+	SIM_EV_CLOCK,        /* host, a pair of clocks, number: peer_clock.c */
 	SIM_EVENTS
 };
 struct sim_event {
@@ -618,6 +619,7 @@ struct sim {
 	const char *invariant;
 	char failure[1024];
 	uint32_t outcomes[3], waiting;
+	uint64_t compared; /* times of another node's clock */
 };
 
 /* world.c */
@@ -629,6 +631,7 @@ struct sim_result {
 	uint32_t outcomes[3]; /* by enum fragi_summary_result */
 	/* had no result when their driver died, or waited for workers to the end */
 	uint32_t waiting;
+	uint64_t compared;
 };
 /* Runs one history; out: where to write it, NULL: nowhere. */
 void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result);
@@ -737,6 +740,11 @@ void sim_look_heard(struct sim *sim, uint32_t worker, const struct fw_message *m
 void sim_look_host(struct sim *sim, struct sim_host *host, uint32_t looks);
 void sim_look_count(struct sim *sim, struct sim_host *host);
 void sim_look_look(struct sim *sim);
+
+/* peer_clock.c */
+void sim_clocks_start(struct sim *sim); /* of some histories */
+void sim_clocks_begin(struct sim *sim, const struct sim_host *host);
+void sim_on_clock(struct sim *sim, const struct sim_event *event);
 
 /* worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);

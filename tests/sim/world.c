@@ -130,6 +130,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_FAULT:
 		sim_on_fault(sim, event);
 		break;
+	case SIM_EV_CLOCK:
+		sim_on_clock(sim, event);
+		break;
 	case SIM_EV_NAP:
 		sim_on_nap(sim, event);
 		break;
@@ -213,6 +216,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	sim->host_count = sim->connection_count = sim->worker_count = sim->app_count =
 		sim->apps_given = 0;
 	sim->plan_count = sim->stops = sim->waiting = 0;
+	sim->compared = 0;
 	memset(sim->outcomes, 0, sizeof(sim->outcomes));
 	sim->event_count = sim->step_count = sim->same_time = 0;
 	sim->excuse_until_ns = sim->hiccup_until_ns = sim->frozen_until_ns = 0;
@@ -229,6 +233,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	sim_plan(sim);
 	sim_client_start(sim);
 	sim_look_start(sim);
+	sim_clocks_start(sim);
 	run(sim);
 	sim_fini(sim);
 	fragi_log_threshold = threshold;
@@ -239,6 +244,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 		.events = sim->event_count,
 		.steps = sim->step_count,
 		.waiting = sim->waiting,
+		.compared = sim->compared,
 	};
 	memcpy(out_result->outcomes, sim->outcomes, sizeof(sim->outcomes));
 	memcpy(out_result->failure, sim->failure, sizeof(sim->failure));
