@@ -42,7 +42,7 @@ COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="
 
 # The queue and the pump alone, with what they stand on, so that it is quick enough for make check.
 QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
-	$(addprefix libfrag/src/edge/,edge.c queue.c pump.c backup_poller.c)
+	$(addprefix libfrag/src/edge/,edge.c queue.c pump.c pump_spin.c backup_poller.c)
 QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	LIBFRAG_SRC="$(QUEUES_SRC)"
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,8 +31,6 @@
  * and arming may consume the wake-up that it was poked with: a thread that does so beside a sleeper
  * arms again for it, and wakes it again if it was poked, before it unlocks.
  */
-#define SPIN_NS 30000 /* adaptive, where there are cores to spare */
-#define SPIN_CORES_MIN 5
 #define SAFETY_NS 500000000 /* safety net: bounds the delay if a wake-up is ever lost */
 #define LOOK_AGAIN_NS (FRAGI_PUMP_TICK_NS * 10) /* the same beside another thread that drives */
 #define PASSING_STAY_NS 100000                  /* of a compute thread */
@@ -69,10 +68,8 @@ int fragi_pump_create(struct fragi_pump **out_pump)
 	pump->safety_ns = getenv("FRAG_TEST_NO_SAFETY_POLL") == NULL ? SAFETY_NS : INT64_MAX;
 	if (mode != NULL && strcmp(mode, "busy_poll") == 0)
 		pump->busy_poll = true;
-	else if (mode != NULL && strcmp(mode, "event") == 0)
-		pump->spin_ns = 0;
-	else
-		pump->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CORES_MIN ? SPIN_NS : 0;
+	else if (mode == NULL || strcmp(mode, "event") != 0)
+		pump->adaptive = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	if (mode != NULL && *mode != '\0' && strcmp(mode, "busy_poll") != 0 &&
 	    strcmp(mode, "event") != 0 && strcmp(mode, "adaptive") != 0)
 		log_warn(
@@ -297,15 +294,46 @@ int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int6
 	return pump->safety_ns == INT64_MAX ? until_ns : earlier(until_ns, now_ns + LOOK_AGAIN_NS);
 }
 
+static void begin_wait(const struct fragi_pump *pump, struct fragi_spin *spin, int64_t now_ns)
+{
+	struct rusage usage;
+
+	if (!pump->adaptive)
+		return;
+	fragi_spin_begin(spin, now_ns);
+	if (!fragi_spin_asks_share(spin) || getrusage(RUSAGE_THREAD, &usage) < 0)
+		return;
+	fragi_spin_share(spin,
+			 (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000000) +
+				 (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000,
+			 usage.ru_nivcsw);
+}
+
+static bool spins_on(const struct fragi_pump *pump, const struct fragi_spin *spin, int64_t now_ns)
+{
+	return pump->busy_poll || fragi_spin_goes_on(spin, now_ns);
+}
+
+static void end_wait(const struct fragi_pump *pump, struct fragi_spin *spin, int64_t until_ns)
+{
+	int64_t now;
+
+	if (!pump->adaptive)
+		return;
+	now = fragi_now_ns();
+	fragi_spin_end(spin, now, now < until_ns);
+}
+
 /* Makes rounds until there is something to do. The caller has made itself the driving thread. */
 static void drive(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, int64_t until_ns,
 		  bool (*has_work)(void *arg), void *arg)
 {
-	int64_t now = fragi_now_ns(), busy_ns = now, deadline;
+	int64_t now = fragi_now_ns(), deadline;
 	uint32_t happened, misses = 0, poked;
 	bool has;
 	int r;
 
+	begin_wait(pump, &waiter->spin, now);
 	for (;;) {
 		poked = atomic_load(&waiter->pokes);
 		if (!fragi_pump_try_lock(pump)) {
@@ -329,10 +357,11 @@ static void drive(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, int
 		if (now >= until_ns)
 			return;
 		if (happened > 0) {
-			busy_ns = now;
+			end_wait(pump, &waiter->spin, until_ns);
+			begin_wait(pump, &waiter->spin, now);
 			continue;
 		}
-		if (pump->busy_poll || now - busy_ns < pump->spin_ns)
+		if (spins_on(pump, &waiter->spin, now))
 			continue; /* a round takes long enough */
 		if (!fragi_pump_try_lock(pump))
 			continue;
@@ -346,6 +375,7 @@ static void drive(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, int
 		fragi_pump_unlock(pump);
 		if (r != 0)
 			continue;
+		fragi_spin_sleeps(&waiter->spin);
 		atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 		if (!has_work(arg) && atomic_load(&waiter->pokes) == poked)
 			fragi_pump_fd_sleep(pump, now, earlier(until_ns, deadline));
@@ -392,6 +422,7 @@ static void leave_driving(struct fragi_pump *pump)
 static void futex_sleep(struct fragi_pump_waiter *waiter, uint32_t poked, int64_t until_ns,
 			bool (*has_work)(void *arg), void *arg)
 {
+	fragi_spin_sleeps(&waiter->spin);
 	atomic_store(&waiter->sleeps, FRAGI_ON_FUTEX);
 	atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 	if (!has_work(arg))
@@ -400,15 +431,13 @@ static void futex_sleep(struct fragi_pump_waiter *waiter, uint32_t poked, int64_
 }
 
 /* Returns true when there is no need to sleep. */
-static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg),
-		 void *arg)
+static bool spin(const struct fragi_pump *pump, struct fragi_spin *spin, int64_t until_ns,
+		 bool (*has_work)(void *arg), void *arg)
 {
-	int64_t now, start;
+	int64_t now = fragi_now_ns();
 
-	if (!pump->busy_poll && pump->spin_ns == 0)
-		return false;
-	now = start = fragi_now_ns();
-	while (pump->busy_poll || now - start < pump->spin_ns) {
+	begin_wait(pump, spin, now);
+	while (spins_on(pump, spin, now)) {
 		if (has_work(arg) || now >= until_ns)
 			return true;
 		fragi_relax();
@@ -426,13 +455,15 @@ void fragi_pump_wait(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, 
 		return;
 	poked = atomic_load(&waiter->pokes);
 	if (pump->object == NULL) {
-		if (!spin(pump, until_ns, has_work, arg))
+		if (!spin(pump, &waiter->spin, until_ns, has_work, arg))
 			futex_sleep(waiter, poked, until_ns, has_work, arg);
+		end_wait(pump, &waiter->spin, until_ns);
 		return;
 	}
 	if (begin_driving(pump)) {
 		drive(pump, waiter, until_ns, has_work, arg);
 		leave_driving(pump);
+		end_wait(pump, &waiter->spin, until_ns);
 		return;
 	}
 	/*

@@ -4,6 +4,7 @@
 
 #include <base/diag.h>
 #include <data/message.h>
+#include <edge/pump_spin.h>
 
 /*
  * The pump drives what a host has between hosts (edge/remote, with its transports) by whoever has
@@ -18,7 +19,8 @@
  * with short ticks make progress often enough it only polls every millisecond. With nothing
  * attached the pump is only the place to sleep.
  *
- * FRAG_PUMP: adaptive (default: spin, then sleep; spin 0 on <= 4 cores), busy_poll, event.
+ * FRAG_PUMP: adaptive (default: spins before it sleeps where that has proved right: pump_spin.h),
+ * busy_poll, event.
  */
 struct fragi_pump;
 
@@ -55,6 +57,7 @@ FRAGI_API void fragi_pump_detach(struct fragi_pump *pump);
 struct fragi_pump_waiter {
 	_Atomic uint32_t pokes;  /* futex */
 	_Atomic uint32_t sleeps; /* enum fragi_pump_sleep */
+	struct fragi_spin spin;  /* of the thread that waits */
 };
 /*
  * Waits for something to do: returns when has_work(arg) holds (asked after every round, first under

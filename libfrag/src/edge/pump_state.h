@@ -32,8 +32,7 @@ struct fragi_pump {
 	const struct fragi_pump_ops *ops;
 	void *object;
 	int fd;
-	bool busy_poll;
-	int64_t spin_ns;
+	bool busy_poll, adaptive;
 	int64_t safety_ns; /* no sleep on the fd is longer; INT64_MAX in tests */
 	/* the lock, and what it guards */
 	_Alignas(64) _Atomic uint32_t lock;
