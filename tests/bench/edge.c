@@ -2,8 +2,11 @@
 /*
  * What an edge costs.
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
- *   edge lat BYTES ROUNDS [shm]  us one way between two processes: half the median round trip
- *   edge bw BYTES MESSAGES [shm] MB/s between two processes, window 64 (up to 64 KiB) or 8
+ *   edge lat BYTES ROUNDS [shm [HZ]]  us one way between two processes: half of a round trip, one
+ *                                behind the other or begun HZ times a second: p50, p99, p99.9, the
+ *                                longest; then the processor time of both in percent of a core
+ *   edge bw BYTES MESSAGES [shm] MB/s, and messages a second, between two processes; window 64 (up
+ *                                to 64 KiB) or 8
  *   edge turns BYTES MESSAGES [shm [BATCH]]  sends and receives in turns, BATCH (1) at a time, both
  *                                ends in one thread: for counting instructions
  * Over ucx, or shared memory. FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -239,12 +243,20 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure_latency(struct side *side, struct frag_tensor *tensor, int rounds)
+static void wait_until(struct side *side, int64_t ns)
 {
-	int64_t *ns = calloc((size_t)rounds, sizeof(*ns)), start;
-	int median = rounds / 2, late = rounds * 99 / 100;
+	while (fragi_now_ns() < ns)
+		fragi_pump_wait(side->pump, &side->waiter, ns, has_message, side);
+}
+
+/* hz: 0: one after the other. */
+static void measure_latency(struct side *side, struct frag_tensor *tensor, int rounds, int hz)
+{
+	int64_t *ns = calloc((size_t)rounds, sizeof(*ns)), start, next = fragi_now_ns();
 
 	for (int i = -rounds / 10 - 10; i < rounds; i++) {
+		if (hz > 0)
+			wait_until(side, next += 1000000000 / hz);
 		start = fragi_now_ns();
 		send_bytes(side, tensor);
 		receive_one(side);
@@ -252,7 +264,9 @@ static void measure_latency(struct side *side, struct frag_tensor *tensor, int r
 			ns[i] = fragi_now_ns() - start;
 	}
 	qsort(ns, (size_t)rounds, sizeof(*ns), by_size);
-	printf("%.2f us (p99 %.2f)\n", (double)ns[median] / 2e3, (double)ns[late] / 2e3);
+	printf("%.2f %.2f %.2f %.2f ", (double)ns[rounds / 2] / 2e3,
+	       (double)ns[rounds * 99 / 100] / 2e3, (double)ns[rounds * 999 / 1000] / 2e3,
+	       (double)ns[rounds - 1] / 2e3);
 	free(ns);
 }
 
@@ -264,13 +278,28 @@ static void measure_bandwidth(struct side *side, struct frag_tensor *tensor, siz
 	for (int i = 0; i < messages; i++)
 		send_bytes(side, tensor);
 	receive_one(side); /* the other side has them all */
-	printf("%.1f MB/s (%.0f messages/s)\n",
-	       (double)bytes * messages * 1e3 / (double)(fragi_now_ns() - start),
+	printf("%.1f %.0f\n", (double)bytes * messages * 1e3 / (double)(fragi_now_ns() - start),
 	       messages * 1e9 / (double)(fragi_now_ns() - start));
 }
 
-static void between_processes(bool latency, size_t bytes, int count)
+/* Processor time of this process and of those that it has waited for. */
+static int64_t spent_ns(void)
 {
+	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+	struct rusage usage;
+	int64_t us = 0;
+
+	for (int i = 0; i < 2; i++) {
+		getrusage(whose[i], &usage);
+		us += (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+	}
+	return us * 1000;
+}
+
+static void between_processes(bool latency, size_t bytes, int count, int hz)
+{
+	int64_t start = fragi_now_ns();
 	struct side side = {0};
 	struct frag_tensor *tensor;
 	int pair[2];
@@ -294,7 +323,7 @@ static void between_processes(bool latency, size_t bytes, int count)
 			receive_one(&side);
 		}
 	} else if (latency) {
-		measure_latency(&side, tensor, count);
+		measure_latency(&side, tensor, count, hz);
 	} else {
 		measure_bandwidth(&side, tensor, bytes, count);
 	}
@@ -304,6 +333,8 @@ static void between_processes(bool latency, size_t bytes, int count)
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, NULL, 0);
+	if (latency)
+		printf("%.2f\n", (double)spent_ns() * 100 / (double)(fragi_now_ns() - start));
 }
 
 static void turn(struct side *side)
@@ -404,12 +435,13 @@ int main(int argc, char **argv)
 	if (argc >= 2 && strcmp(argv[1], "hop") == 0)
 		hop(argc > 2 ? (uint32_t)atoi(argv[2]) : 1);
 	else if (argc >= 4 && strcmp(argv[1], "lat") == 0)
-		between_processes(true, (size_t)atoll(argv[2]), atoi(argv[3]));
+		between_processes(true, (size_t)atoll(argv[2]), atoi(argv[3]),
+				  argc > 5 ? atoi(argv[5]) : 0);
 	else if (argc >= 4 && strcmp(argv[1], "bw") == 0)
-		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]));
+		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]), 0);
 	else if (argc >= 4 && strcmp(argv[1], "turns") == 0)
 		in_turns((size_t)atoll(argv[2]), atoi(argv[3]), argc > 5 ? atoi(argv[5]) : 1);
 	else
-		die("usage: edge hop [CAPACITY] | edge lat|bw BYTES COUNT [shm] | edge turns BYTES COUNT [shm [BATCH]]");
+		die("usage: edge hop [CAPACITY] | edge lat BYTES COUNT [shm [HZ]] | edge bw BYTES COUNT [shm] | edge turns BYTES COUNT [shm [BATCH]]");
 	return 0;
 }

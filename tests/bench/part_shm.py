@@ -9,6 +9,10 @@ answers: on its way back a message finds a processor that has not slept for long
 go; inproc: the same operators in one process, on one core, which is what the two ticks of a message
 take; both: as many as go when each message takes the time of the ring and that of inproc. memcpy is
 what one copy of the bytes would take; copied: what frag copied of all these messages.
+
+waits: two ends of an edge without operators, as they wait by default (adaptive), beside both ends
+that spin (trips), or sleep (processor time at a pace; streams while a loop keeps each core busy).
+jitter: the longest of 1,000 trips at 60 Hz, beside the 99th percentile and the bare ring.
 """
 import json
 import os
@@ -30,6 +34,7 @@ FRAMES = 150
 DEMO = "video_replayer_distributed"
 DEMO_FRAMES, DEMO_HZ = 100, 10
 ICEORYX_TRIPS = 10000
+PACES = {1000: 4000, 60: 1000}  # a second: how many
 
 
 def app(bench, text, mode, size, count, **more):
@@ -92,6 +97,46 @@ def iceoryx(bench):
         bench.lack("iceoryx2: %s" % r.stderr.strip()[-200:])
         return None
     return float(r.stdout.split()[0])
+
+
+def edge(bench, mode, *args):
+    return bench.figures("edge", *args, cores={0, 1}, env={"FRAG_PUMP": mode})
+
+
+def make_wait_rows(bench):
+    rows = {"spin": bench.row("waits.trip.8B.busy_poll", "us")}
+    rows["trip"] = bench.row("waits.trip.8B.adaptive", "us", floor=rows["spin"], target=lambda floor: 3 * floor)
+    for hz in PACES:
+        rows[hz, "event"] = bench.row("waits.paced.%dhz.event.cpu" % hz, "% core")
+        rows[hz, "adaptive"] = bench.row("waits.paced.%dhz.adaptive.cpu" % hz, "% core", floor=rows[hz, "event"],
+                                         target=lambda floor: 1.1 * floor)
+    rows["busy", "event"] = bench.row("waits.busy.stream.64B.event", "/s")
+    rows["busy", "adaptive"] = bench.row("waits.busy.stream.64B.adaptive", "/s", floor=rows["busy", "event"],
+                                         target=lambda floor: 0.9 * floor, more_is_better=True)
+    rows["ring"] = bench.row("ring.jitter.60hz.eventfd.p999", "us")
+    rows["p99"] = bench.row("waits.jitter.60hz.p99", "us")
+    rows["p999"] = bench.row("waits.jitter.60hz.p999", "us", floor=rows["p99"], target=lambda floor: 3 * floor)
+    return rows
+
+
+def waits(bench, rows):
+    rows["spin"].add(edge(bench, "busy_poll", "lat", 8, TRIPS["busy_poll"], "shm")[0])
+    rows["trip"].add(edge(bench, "adaptive", "lat", 8, TRIPS["busy_poll"], "shm")[0])
+    for hz, count in PACES.items():
+        for mode in ("event", "adaptive"):
+            _, p99, p999, _, cpu = edge(bench, mode, "lat", 8, count, "shm", hz)
+            rows[hz, mode].add(cpu)
+    rows["p99"].add(p99)
+    rows["p999"].add(p999)
+    rows["ring"].add(bench.figures("ring", "paced", 8, PACES[60], 60, "eventfd", cores={0, 1})[2])
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin({core})) for core in (0, 1)]
+    try:
+        for mode in ("event", "adaptive"):
+            rows["busy", mode].add(edge(bench, mode, "bw", 64, STREAMED[64][1], "shm")[1])
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def make_rows(bench):
@@ -169,12 +214,14 @@ def run(bench):
     if len(os.sched_getaffinity(0)) < 2:
         bench.lack("edges over shared memory: they need two cores")
         return
-    rows = make_rows(bench)
+    rows, wait_rows = make_rows(bench), make_wait_rows(bench)
     for _ in bench.rounds():
-        for what in (*WAITS, None):
+        for what in (*WAITS, "waits", None):
             try:
                 if what is None:
                     others(bench, rows)
+                elif what == "waits":
+                    waits(bench, wait_rows)
                 else:
                     one_series(bench, rows, what)
             except (OSError, RuntimeError, subprocess.SubprocessError) as e:

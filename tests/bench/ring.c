@@ -3,7 +3,7 @@
  * The floor of shared memory: a bare ring in a memfd between two processes, without operators,
  * queues, credit, order or accounts. A slot holds what the shm module's record does: 128 bytes of
  * header, and the bytes themselves (up to 1 KiB) or where they are.
- *   ring lat BYTES ROUNDS WAIT       us one way: half of a round trip; p50 p99
+ *   ring lat BYTES ROUNDS WAIT       us one way: half of a round trip; p50 p99 p99.9, longest
  *   ring paced BYTES ROUNDS HZ WAIT  the same, begun HZ times a second
  *   ring alone BYTES ROUNDS HZ WAIT  us one way, HZ times a second, without an answer: each finds a
  *                                    peer that has slept since the one before
@@ -196,7 +196,9 @@ static void until(int64_t ns)
 static void print_percentiles(int64_t *ns, int count, double unit)
 {
 	qsort(ns, (size_t)count, sizeof(*ns), by_size);
-	printf("%.3f %.3f\n", (double)ns[count / 2] / unit, (double)ns[count * 99 / 100] / unit);
+	printf("%.3f %.3f %.3f %.3f\n", (double)ns[count / 2] / unit,
+	       (double)ns[count * 99 / 100] / unit, (double)ns[count * 999 / 1000] / unit,
+	       (double)ns[count - 1] / unit);
 }
 
 /* The peer answers each message. period_ns: 0: at once. */
