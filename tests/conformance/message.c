@@ -113,7 +113,10 @@ static uint32_t show(struct message *m, uint32_t way, struct fragi_arrival *arri
 void message_arrive(struct message *m, const struct fragi_transport_config *config,
 		    unsigned int *seed)
 {
-	struct fragi_arrival arrival = {m->header, m->header_bytes, m->bytes};
+	struct fragi_arrival arrival = {.header = m->header,
+					.header_bytes = m->header_bytes,
+					.body_bytes = m->bytes,
+					.from = (const struct fragi_endpoint *)(void *)m->to};
 	uint32_t way = socket_settings.by_handle ? 0 : random_below(seed, 3);
 	uint32_t refs = m->count > 0 ? show(m, way, &arrival) : 0;
 

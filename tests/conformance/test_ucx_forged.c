@@ -196,6 +196,8 @@ PAIR_TEST(ucx_forged, strangers_are_dropped_and_disturb_nobody, &kind_ucx)
 		f.header_bytes = size;
 		send_forged(&stranger, pair, &f);
 	}
+	fragi_next_pack(&(const struct fragi_next){.flow = FLOW}, f.bytes); /* without a token */
+	stranger_send(&stranger, pair, f.bytes, FRAGI_NEXT_BYTES, NULL, 0);
 	forge_value(&f);
 	fragi_header_pack(&f.header, f.bytes);
 	f.bytes[0] ^= 1;

@@ -24,7 +24,7 @@ enum step {
 	STEP_CLOSE,    /* one of the two operators ends */
 	STEP_BREAK,    /* the transport fails, or completes sends otherwise, or memory is short */
 	STEP_CREDIT,   /* as an honest receiver gives it back */
-	STEP_MAP,      /* from here on bodies come in mapped memory, or do not */
+	STEP_MAP,      /* from here on bodies come in mapped memory, or do not; or a layout, NEXT */
 	STEPS
 };
 
@@ -170,7 +170,8 @@ static bool fake_send(struct fragi_endpoint *endpoint, struct fragi_send *send,
 {
 	struct request *request = (struct request *)(void *)send->room;
 
-	fuzz_check(send->header_bytes >= FRAGI_HEADER_BYTES &&
+	fuzz_check((send->header_bytes >= FRAGI_HEADER_BYTES ||
+		    (send->header_bytes == FRAGI_NEXT_BYTES && fake.base.names_sender)) &&
 		   send->header_bytes <= fake.base.header_max && !fake.closed);
 	touch(send->header, send->header_bytes);
 	for (uint32_t i = 0; i < count; i++)
@@ -318,7 +319,11 @@ static void show(const void *header, size_t header_size, const uint8_t *data, si
 {
 	uint8_t *header_copy = fuzz_copy(header, header_size), *data_copy = NULL;
 	struct fragi_arrival arrival = {
-		.header = header_copy, .header_bytes = header_size, .body_bytes = size};
+		.header = header_copy,
+		.header_bytes = header_size,
+		.body_bytes = size,
+		.from = fake.base.names_sender ? &fake.endpoint : NULL,
+	};
 	size_t piece = world.pieces > 0 ? size / world.pieces : 0;
 	struct fragi_body bodies[3] = {{0}};
 	enum fragi_arrival_use use;
@@ -381,16 +386,14 @@ static void on_fault(void *arg, enum fragi_failure failure, const char *op, cons
 	world.faults++;
 }
 
-static struct frag_message *message_of(uint32_t bytes, uint32_t tensors)
+static struct frag_message *plain_message_of(uint32_t bytes, uint32_t tensors)
 {
 	static const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
 	struct frag_message *message = frag_message_create();
-	int64_t shape = bytes, number = bytes;
+	int64_t shape = bytes;
 	struct frag_tensor *tensor;
 	char name[8];
 
-	fuzz_check(frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL) ==
-		   0);
 	for (uint32_t i = 0; i < tensors; i++) {
 		snprintf(name, sizeof(name), "t%u", (unsigned int)i % 10);
 		fuzz_check(frag_tensor_create(NULL, u8, 1, &shape, &tensor) == 0);
@@ -398,6 +401,16 @@ static struct frag_message *message_of(uint32_t bytes, uint32_t tensors)
 			memset(frag_tensor_writable(tensor), (int)('a' + i), bytes);
 		fuzz_check(frag_message_add_tensor(message, name, tensor) == 0);
 	}
+	return message;
+}
+
+static struct frag_message *message_of(uint32_t bytes, uint32_t tensors)
+{
+	struct frag_message *message = plain_message_of(bytes, tensors);
+	int64_t number = bytes;
+
+	fuzz_check(frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL) ==
+		   0);
 	return message;
 }
 
@@ -529,6 +542,41 @@ static void step_message(struct fuzz_input *input)
 	free(descriptors);
 }
 
+/* how: 1 bent, 2 rendezvous, 4 no NEXT, but the message that announces its layout */
+static void step_layout(struct fuzz_input *input)
+{
+	uint8_t how = fuzz_u8(input), shape = fuzz_u8(input), bytes[FRAGI_NEXT_BYTES];
+	struct frag_message *message = plain_message_of((uint32_t)(shape >> 2) * 4, shape & 3);
+	struct fragi_header header = header_of(FRAGI_KIND_DATA, RX_FLOW);
+	struct fragi_next next = {RX_FLOW, world.next++, world.now_ns};
+	size_t size = (size_t)(shape >> 2) * 4 * (shape & 3);
+	static uint8_t bodies[64 * 4 * 3];
+	const struct fragi_blob *blob;
+
+	memset(bodies, 0x5a, sizeof(bodies));
+	world.pieces = shape & 3;
+	if ((how & 4) != 0) {
+		fuzz_check(fragi_message_encode(message, &blob) == 0);
+		header.flags = FRAGI_FLAG_LAYOUT;
+		header.sequence = next.sequence;
+		header.descriptor_bytes = blob->size;
+		header.body_bytes = size;
+		if ((how & 1) != 0)
+			bend(&header, input);
+		deliver(&header, blob->bytes, blob->size, bodies, size, (how & 2) != 0);
+	} else {
+		if ((how & 1) != 0) {
+			next.flow ^= fuzz_u8(input) & 3;
+			next.sequence += (uint64_t)(int64_t)(int8_t)fuzz_u8(input);
+		}
+		fragi_next_pack(&next, bytes);
+		begin();
+		show(bytes, sizeof(bytes), bodies, size, (how & 2) != 0);
+		end();
+	}
+	frag_message_unref(message);
+}
+
 static void step_control(struct fuzz_input *input)
 {
 	static const enum fragi_header_kind kinds[] = {FRAGI_KIND_HELLO, FRAGI_KIND_CREDIT,
@@ -592,7 +640,9 @@ static void progress(int64_t ns)
 static void step_send(struct fuzz_input *input)
 {
 	uint8_t shape = fuzz_u8(input);
-	struct frag_message *message = message_of((uint32_t)(shape >> 2) * 16, shape & 3);
+	struct frag_message *message =
+		fake.base.names_sender ? plain_message_of((uint32_t)(shape >> 2) * 16, shape & 3)
+				       : message_of((uint32_t)(shape >> 2) * 16, shape & 3);
 	int r;
 
 	if (shape == 255) /* descriptors that need a message of their own */
@@ -675,7 +725,10 @@ static void step(struct fuzz_input *input)
 		break;
 	case STEP_MAP:
 	default:
-		world.maps = !world.maps;
+		if (which >= 128)
+			step_layout(input);
+		else
+			world.maps = !world.maps;
 		break;
 	}
 }
@@ -707,6 +760,7 @@ static void world_init(struct fuzz_input *input)
 	config.pump = world.pump;
 	fuzz_check(fragi_remote_create(&config, &world.remote) == 0);
 	fuzz_check(fragi_remote_open(world.remote, &fake_ops, &err) == 0);
+	fake.base.names_sender = (kind & 0x40) != 0;
 	fuzz_check(fragi_remote_peer_create(world.remote, PEER, EPOCH, &peer) == 0);
 	fuzz_check(fragi_remote_connect(peer, "fake", "", 0, &world.endpoint, &err) == 0);
 	fuzz_check(fragi_remote_rx_create(world.endpoint, &world.edge, &world.rows[0], &world.rx) ==
@@ -719,6 +773,7 @@ static void world_init(struct fuzz_input *input)
 		return; /* it says HELLO itself, or does not */
 	hello.sequence = PEER;
 	hello.flags = FRAGI_FLAG_HEARD;
+	hello.body_bytes = FRAGI_TAKES_NEXT;
 	deliver(&hello, NULL, 0, NULL, 0, false);
 }
 

@@ -468,7 +468,8 @@ static int show_places(struct shm_endpoint *endpoint, const struct shm_record *r
 static int show(struct shm_endpoint *endpoint, const struct shm_record *record)
 {
 	_Alignas(16) uint8_t header[FRAGI_HEADER_MAX];
-	struct fragi_arrival arrival = {.header = header, .header_bytes = record->header_bytes};
+	struct fragi_arrival arrival = {
+		.header = header, .header_bytes = record->header_bytes, .from = &endpoint->base};
 
 	memcpy(header, record->header, record->header_bytes);
 	if (record->inline_bytes == 0 && record->count > 0)

@@ -8,9 +8,6 @@
 #include <data/metadata.h>
 #include <data/staging.h>
 
-/* Bytes of a tensor's dtype code, bits, lanes, device type and ndim. */
-#define TENSOR_KIND_BYTES 6u
-
 void fragi_blob_free(struct fragi_blob *blob)
 {
 	if (blob->home.pool == NULL) {
@@ -60,9 +57,7 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 
 	if (!fragi_memory_can_be_sent(tensor->dl.device))
 		return -ENOTSUP;
-	at = fragi_writer_reserve(writer, 1 + name_length + TENSOR_KIND_BYTES +
-						  dims * sizeof(tensor->shape[0]) +
-						  sizeof(body_bytes));
+	at = fragi_writer_reserve(writer, fragi_descriptor_bytes(named));
 	if (at == NULL)
 		return writer->error;
 	*at++ = (uint8_t)name_length;
@@ -74,7 +69,7 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 	memcpy(at + 2, &dtype->lanes, sizeof(dtype->lanes));
 	at[4] = fragi_device_is_host(tensor->dl.device) ? FRAG_DEVICE_CPU : FRAG_DEVICE_CUDA;
 	at[5] = (uint8_t)dims;
-	at += TENSOR_KIND_BYTES;
+	at += FRAGI_DESCRIPTOR_KIND_BYTES;
 	for (size_t i = 0; i < dims; i++, at += sizeof(tensor->shape[0]))
 		memcpy(at, &tensor->shape[i], sizeof(tensor->shape[0]));
 	memcpy(at, &body_bytes, sizeof(body_bytes));
@@ -117,7 +112,6 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
  * The descriptors begin with a fixed part: version, stamps, tensor count, bytes of the value, type
  * id. The stamps that the message has follow.
  */
-#define HEAD_BYTES 16u
 #define HEAD_VALUE_SIZE 4u
 
 static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
@@ -167,7 +161,7 @@ void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,
 			 const struct fragi_trail_held *held)
 {
 	const uint8_t stamps = blob->bytes[1];
-	size_t at = HEAD_BYTES;
+	size_t at = FRAGI_DESCRIPTOR_HEAD_BYTES;
 
 	if ((stamps & (FRAGI_STAMP_TRAIL | FRAGI_STAMP_LABEL)) == 0)
 		return;
@@ -182,7 +176,7 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	const struct fragi_type_info *info =
 		message->type != NULL ? fragi_type_resolve(message->type) : NULL;
 	size_t head_at = writer->size, value_at;
-	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
+	uint8_t *head = fragi_writer_reserve(writer, FRAGI_DESCRIPTOR_HEAD_BYTES);
 	int r = 0;
 
 	if (head == NULL)
@@ -262,6 +256,7 @@ struct limits {
 	struct frag_resource *allocator; /* of the tensors */
 	/* the memory of those that are not empty; NULL: from the allocator */
 	const struct fragi_body *over, *over_end;
+	bool without_memory;
 };
 
 /* Reads a length and a name of that length, without a NUL in it. NULL: it is none. */
@@ -293,6 +288,8 @@ static int tensor_fill(struct frag_tensor *tensor, struct limits *limits)
 	if (tensor->compact_bytes > limits->bodies)
 		return -EMSGSIZE;
 	limits->bodies -= tensor->compact_bytes;
+	if (limits->without_memory)
+		return 0;
 	if (limits->over == NULL || tensor->compact_bytes == 0)
 		return tensor->compact_bytes > 0 && tensor->compact_bytes <= FRAGI_SMALL_BODY_BYTES
 			       ? fragi_tensor_allocate_small(tensor)
@@ -317,7 +314,7 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	uint64_t stated;
 	int r;
 
-	kind = name != NULL ? fragi_reader_skip(reader, TENSOR_KIND_BYTES) : NULL;
+	kind = name != NULL ? fragi_reader_skip(reader, FRAGI_DESCRIPTOR_KIND_BYTES) : NULL;
 	if (kind == NULL || (kind[4] != FRAG_DEVICE_CPU && kind[4] != FRAG_DEVICE_CUDA) ||
 	    kind[5] > FRAG_TENSOR_NDIM_MAX)
 		return -EBADMSG;
@@ -478,7 +475,7 @@ static int decode_stamps(struct frag_reader *reader, struct frag_message *messag
 static int decode_message(struct frag_reader *reader, struct frag_message *message,
 			  struct limits *limits)
 {
-	const uint8_t *head = fragi_reader_skip(reader, HEAD_BYTES);
+	const uint8_t *head = fragi_reader_skip(reader, FRAGI_DESCRIPTOR_HEAD_BYTES);
 	uint16_t tensor_count;
 	uint64_t type_id;
 	uint32_t value_size;
@@ -544,6 +541,14 @@ int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, 
 		.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
 
 	return decode(bytes, size, &limits, out_message, out_type_id);
+}
+
+int fragi_message_describe(const void *bytes, size_t size, struct frag_message **out_message)
+{
+	struct limits limits = {
+		.bodies = UINT64_MAX, .decoded = FRAGI_DECODED_MAX, .without_memory = true};
+
+	return decode(bytes, size, &limits, out_message, NULL);
 }
 
 int fragi_message_decode_over(const struct fragi_body *bodies, uint32_t body_count,

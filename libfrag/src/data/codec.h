@@ -2,6 +2,8 @@
 #ifndef FRAGI_DATA_CODEC_H
 #define FRAGI_DATA_CODEC_H
 
+#include <string.h>
+
 #include <data/message.h>
 #include <data/stream.h>
 #include <data/type.h>
@@ -42,10 +44,22 @@
  * differ do not match.
  */
 #define FRAGI_DESCRIPTOR_VERSION 2
+#define FRAGI_DESCRIPTOR_HEAD_BYTES 16u /* version .. type id */
+#define FRAGI_DESCRIPTOR_END_BYTES 2u   /* number of metadata keys */
+#define FRAGI_DESCRIPTOR_KIND_BYTES 6u  /* dtype .. ndim */
 /* The most bytes of memory that the value and the metadata of one message may take. */
 #define FRAGI_DECODED_MAX (128u << 20)
 /* The most bytes of descriptors of one message. */
 #define FRAGI_DESCRIPTOR_MAX (64u << 20)
+
+/* Bytes of the description of one tensor. */
+static inline size_t fragi_descriptor_bytes(const struct fragi_named_tensor *named)
+{
+	const size_t name_length = named->name[0] == '\0' ? 0 : strlen(named->name);
+
+	return 1 + name_length + FRAGI_DESCRIPTOR_KIND_BYTES +
+	       (size_t)named->tensor->dl.ndim * sizeof(int64_t) + sizeof(uint64_t);
+}
 
 /*
  * Encodes the message's descriptors, once; later calls return the same blob.
@@ -82,6 +96,10 @@ FRAGI_API int fragi_message_decode(const void *bytes, size_t size, uint64_t limi
 FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes,
 				      size_t size, uint64_t limit_bytes,
 				      struct frag_message **out_message, uint64_t *out_type_id);
+
+/* The same of what says nothing of bodies: the tensors have no memory. */
+FRAGI_API int fragi_message_describe(const void *bytes, size_t size,
+				     struct frag_message **out_message);
 
 /*
  * A body: memory that holds a tensor's bytes while they travel.

@@ -220,6 +220,31 @@ static int tensors_reserve(struct frag_message *message, uint16_t capacity)
 	return 0;
 }
 
+/* Room for one more. */
+static inline int tensors_extend(struct frag_message *message)
+{
+	const uint16_t capacity = message->tensor_capacity;
+
+	if (__builtin_expect(message->tensor_count < capacity, 1))
+		return 0;
+	return tensors_reserve(message, capacity == 0 ? 1 : (uint16_t)(capacity * 2));
+}
+
+int fragi_message_append_tensor(struct frag_message *message, const struct fragi_named_tensor *like,
+				struct frag_tensor *tensor)
+{
+	struct fragi_named_tensor *slot;
+
+	if (tensors_extend(message) < 0) {
+		frag_tensor_unref(tensor);
+		return -ENOMEM;
+	}
+	slot = &message->tensors[message->tensor_count++];
+	*slot = *like;
+	slot->tensor = tensor;
+	return 0;
+}
+
 static int add_tensor(struct frag_message *message, const void *name, size_t length,
 		      struct frag_tensor *tensor)
 {
@@ -237,10 +262,7 @@ static int add_tensor(struct frag_message *message, const void *name, size_t len
 			return -EEXIST;
 	if (message->tensor_count == FRAG_MESSAGE_TENSORS_MAX)
 		return -E2BIG;
-	if (message->tensor_count == message->tensor_capacity &&
-	    tensors_reserve(message, message->tensor_capacity == 0
-					     ? 1
-					     : (uint16_t)(message->tensor_capacity * 2)) < 0)
+	if (tensors_extend(message) < 0)
 		return -ENOMEM;
 	slot = &message->tensors[message->tensor_count++];
 	slot->tensor = tensor;

@@ -125,6 +125,13 @@ int fragi_message_add_tensor(struct frag_message *message, const void *name, siz
 			     struct frag_tensor *tensor);
 
 /*
+ * Appends a tensor under the name of `like`, which the message does not have, to one that nobody
+ * else sees. Takes the reference, also on failure. Returns 0 or -ENOMEM.
+ */
+int fragi_message_append_tensor(struct frag_message *message, const struct fragi_named_tensor *like,
+				struct frag_tensor *tensor);
+
+/*
  * Creates a message with a copy of one value, or with one tensor, whose reference it takes, also on
  * failure. Returns 0 or a negative errno.
  */

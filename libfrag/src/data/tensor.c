@@ -185,6 +185,27 @@ int fragi_tensor_describe(struct frag_dtype dtype, int32_t ndim, const int64_t *
 	return 0;
 }
 
+int fragi_tensor_describe_as(const struct frag_tensor *like, struct frag_tensor **out)
+{
+	struct frag_tensor *tensor = tensor_new();
+
+	if (tensor == NULL)
+		return -ENOMEM;
+	tensor->compact = tensor->sends_data = true;
+	tensor->dl = (struct frag_dltensor){
+		.device = {FRAG_DEVICE_CPU, 0},
+		.ndim = like->dl.ndim,
+		.dtype = like->dl.dtype,
+		.shape = tensor->shape,
+		.strides = tensor->strides,
+	};
+	tensor->size_bytes = tensor->compact_bytes = like->compact_bytes;
+	memcpy(tensor->shape, like->shape, sizeof(tensor->shape));
+	memcpy(tensor->strides, like->strides, sizeof(tensor->strides));
+	*out = tensor;
+	return 0;
+}
+
 int fragi_tensor_allocate(struct frag_tensor *tensor, struct frag_resource *allocator)
 {
 	int r = 0;

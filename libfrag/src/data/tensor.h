@@ -83,6 +83,8 @@ int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *s
  */
 int fragi_tensor_describe(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
 			  struct frag_tensor **out);
+/* The same of a compact tensor's shape and type. Returns 0 or -ENOMEM. */
+int fragi_tensor_describe_as(const struct frag_tensor *like, struct frag_tensor **out);
 /*
  * The memory of a tensor that has none: from an allocator (NULL: the default memory); a small body
  * of this thread's pool, if the tensor's bytes fit; or somebody's, who is told when it ends.

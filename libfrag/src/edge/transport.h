@@ -56,6 +56,8 @@ struct fragi_arrival {
 	const void *header;
 	size_t header_bytes;
 	uint64_t body_bytes; /* of all bodies together */
+	/* whose it can only be; NULL: the header alone says whose */
+	const struct fragi_endpoint *from;
 	/* The bodies are in one of three places, unless there are none: */
 	const void *data;                /* one behind the other, valid during the upcall */
 	const struct fragi_body *mapped; /* mapped into this process until it is released */
@@ -104,7 +106,8 @@ struct fragi_transport {
 	char detail[128];  /* "tcp lo": what it goes over, for people */
 	size_t header_max; /* FRAGI_HEADER_MIN .. */
 	size_t send_room, receive_room;
-	uint32_t devices; /* kinds of memory that it reads and fills: 1 << enum frag_device_type */
+	uint32_t devices;  /* kinds of memory that it reads and fills: 1 << enum frag_device_type */
+	bool names_sender; /* arrivals say `from` */
 };
 
 /* The first member of a transport's own struct: one connection to one host. */

@@ -121,7 +121,7 @@ static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const 
 		config->fault(config->arg, failure, rx->edge.config.op, sentence);
 }
 
-static void fault_for_memory(struct fragi_remote_rx *rx)
+void fragi_remote_rx_fault_for_memory(struct fragi_remote_rx *rx)
 {
 	fault(rx, FRAGI_FAILURE_OUT_OF_MEMORY,
 	      "there is no memory left to receive a message of flow %u", rx->edge.config.flow);
@@ -292,7 +292,7 @@ static void start_receive(struct fragi_remote_part *part, void *handle,
 
 	if (receive == NULL) {
 		transport->ops->discard(transport->transport, handle);
-		fault_for_memory(rx);
+		fragi_remote_rx_fault_for_memory(rx);
 		return;
 	}
 	receive->part = part;
@@ -313,7 +313,7 @@ static void start_receive(struct fragi_remote_part *part, void *handle,
 	}
 	part->receive = NULL;
 	fragi_remote_receive_free(receive);
-	fault_for_memory(rx);
+	fragi_remote_rx_fault_for_memory(rx);
 }
 
 /* Bodies that are still at the sender go straight into the tensors. */
@@ -401,7 +401,7 @@ static enum fragi_arrival_use keep_bodies(struct fragi_remote_part *part,
 	if (arrival->mapped_count > 0) {
 		part->mapped = fragi_calloc(arrival->mapped_count, sizeof(*part->mapped));
 		if (part->mapped == NULL) {
-			fault_for_memory(part->rx);
+			fragi_remote_rx_fault_for_memory(part->rx);
 			return FRAGI_ARRIVAL_USED;
 		}
 		part->mapped_count = arrival->mapped_count;
@@ -410,7 +410,7 @@ static enum fragi_arrival_use keep_bodies(struct fragi_remote_part *part,
 	}
 	part->data = fragi_malloc(arrival->body_bytes + 1);
 	if (part->data == NULL) {
-		fault_for_memory(part->rx);
+		fragi_remote_rx_fault_for_memory(part->rx);
 	} else if (arrival->body_bytes > 0) {
 		count_copied(part);
 		memcpy(part->data, arrival->data, arrival->body_bytes);
@@ -425,7 +425,7 @@ static enum fragi_arrival_use keep_handle(struct fragi_remote_part *part, void *
 	if (part->descriptors == NULL) {
 		part->descriptors = fragi_malloc(part->descriptor_bytes + 1u);
 		if (part->descriptors == NULL) {
-			fault_for_memory(part->rx);
+			fragi_remote_rx_fault_for_memory(part->rx);
 			return FRAGI_ARRIVAL_USED;
 		}
 		memcpy(part->descriptors, descriptors, part->descriptor_bytes);
@@ -462,6 +462,9 @@ enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
 	part->has_descriptors = true;
 	if (ahead)
 		descriptors = part->descriptors;
+	else if (__builtin_expect((header->flags & FRAGI_FLAG_LAYOUT) != 0, 0) &&
+		 !fragi_remote_rx_learn(rx, descriptors, descriptor_bytes))
+		return FRAGI_ARRIVAL_USED;
 	if (arrival->mapped_count > 0 && mark == NULL)
 		return place_mapped(part, descriptors, arrival->mapped, arrival->mapped_count)
 			       ? FRAGI_ARRIVAL_KEPT
@@ -512,7 +515,7 @@ enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 		part->descriptors_mark = *mark;
 	part->descriptors = at = fragi_malloc(arrival->body_bytes + 1);
 	if (at == NULL) {
-		fault_for_memory(rx);
+		fragi_remote_rx_fault_for_memory(rx);
 		return FRAGI_ARRIVAL_USED;
 	}
 	if (arrival->handle != NULL) {

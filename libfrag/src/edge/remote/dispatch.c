@@ -201,6 +201,27 @@ static enum fragi_arrival_use on_data(struct fragi_remote_rx *rx, const struct f
 	return fragi_remote_on_data(rx, header, mark, rest, rest_bytes, arrival);
 }
 
+/* A message that carries no token: its transport says whose it is. */
+static enum fragi_arrival_use on_next(struct fragi_remote *remote, const struct fragi_next *next,
+				      const struct fragi_arrival *arrival)
+{
+	struct fragi_remote_flow *flow =
+		next->flow < remote->flows_size ? &remote->flows[next->flow] : NULL;
+	struct fragi_remote_endpoint *endpoint = flow != NULL ? flow->endpoint : NULL;
+
+	if (endpoint == NULL || arrival->from == NULL || endpoint->base != arrival->from ||
+	    flow->seal != NULL || (flow->rx == NULL && flow->tx != NULL) || !endpoint->heard) {
+		(void)refuse(remote, "it is short, and is none of a flow to here");
+		return FRAGI_ARRIVAL_USED;
+	}
+	if (__builtin_expect(flow->rx == NULL || endpoint->failed || endpoint->closing ||
+				     fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST,
+			     0))
+		return FRAGI_ARRIVAL_USED;
+	heard(endpoint);
+	return fragi_remote_on_next(flow->rx, next, arrival);
+}
+
 /* A message without bodies. An end that was freed needs none any more. */
 static void on_control(const struct fragi_remote_flow *flow, const struct fragi_header *header)
 {
@@ -237,14 +258,17 @@ static void on_control(const struct fragi_remote_flow *flow, const struct fragi_
 enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
 					     const struct fragi_arrival *arrival)
 {
+	struct fragi_next next;
 	struct fragi_header header;
-	struct fragi_remote_flow *flow =
-		authenticate(remote, arrival->header, arrival->header_bytes, &header);
+	struct fragi_remote_flow *flow;
 	const uint8_t *rest = (const uint8_t *)arrival->header + FRAGI_HEADER_BYTES;
 	size_t rest_bytes = arrival->header_bytes - FRAGI_HEADER_BYTES;
 	const struct fragi_seal_mark *mark = NULL;
 	struct fragi_sealed sealed;
 
+	if (fragi_next_unpack(arrival->header, arrival->header_bytes, &next))
+		return on_next(remote, &next, arrival);
+	flow = authenticate(remote, arrival->header, arrival->header_bytes, &header);
 	if (flow == NULL)
 		return FRAGI_ARRIVAL_USED;
 	if (__builtin_expect(flow->seal != NULL, 0)) {

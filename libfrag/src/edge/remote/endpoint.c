@@ -197,8 +197,14 @@ void fragi_remote_endpoint_close(struct fragi_remote_endpoint *endpoint)
 
 static void send_hello(struct fragi_remote_endpoint *endpoint)
 {
-	fragi_remote_send_own(endpoint, FRAGI_KIND_HELLO, endpoint->heard ? FRAGI_FLAG_HEARD : 0,
-			      fragi_remote_of(endpoint)->config.host);
+	struct fragi_header header = {
+		.kind = FRAGI_KIND_HELLO,
+		.flags = endpoint->heard ? FRAGI_FLAG_HEARD : 0,
+		.sequence = fragi_remote_of(endpoint)->config.host,
+		.body_bytes = endpoint->transport->transport->names_sender ? FRAGI_TAKES_NEXT : 0,
+	};
+
+	fragi_remote_send_header(endpoint, &header);
 }
 
 static void become_ready(struct fragi_remote_endpoint *endpoint)
@@ -235,6 +241,10 @@ void fragi_remote_on_hello(struct fragi_remote_endpoint *endpoint,
 		return;
 	}
 	endpoint->heard = true;
+	atomic_store_explicit(&endpoint->takes_next,
+			      endpoint->transport->transport->names_sender &&
+				      (header->body_bytes & FRAGI_TAKES_NEXT) != 0,
+			      memory_order_relaxed);
 	if (!was_heard || (header->flags & FRAGI_FLAG_HEARD) == 0)
 		send_hello(endpoint);
 	if ((header->flags & FRAGI_FLAG_HEARD) != 0 &&

@@ -35,6 +35,12 @@
  * What stands at 88 and behind it is encrypted, and so are the bodies; the tag at 72 is of all but
  * the bodies. The header and the number can be read by everybody, and changed by nobody (seal.c).
  *
+ * NEXT stands for DATA without credit whose descriptors are those of the flow's last DATA with the
+ * flag LAYOUT. It is sent only over a transport that says whose a message is, to a host whose HELLO
+ * has FRAGI_TAKES_NEXT in `bodies`, and never sealed. It is shorter than the header above:
+ *
+ *    0 u32 magic          4 u32 flow      8 u64 sequence          16 i64 publish time, ns
+ *
  * DATA may carry credit of a flow that goes the other way, so that an answer needs no message
  * beside it. Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
  */
@@ -45,6 +51,9 @@
 #define FRAGI_SEAL_BYTES 24u      /* number and tag */
 #define FRAGI_SEAL_BODY_BYTES 16u /* the bodies' tag */
 #define FRAGI_CREDIT_BYTES 20u
+#define FRAGI_NEXT_MAGIC 0x5458454eu /* "NEXT" */
+#define FRAGI_NEXT_BYTES 24u
+#define FRAGI_TAKES_NEXT 1u
 
 _Static_assert(FRAGI_HEADER_MIN >= FRAGI_HEADER_BYTES + FRAGI_SEAL_BYTES + FRAGI_SEAL_BODY_BYTES +
 					   FRAGI_CREDIT_BYTES,
@@ -65,6 +74,7 @@ enum fragi_header_kind {
 enum fragi_header_flag {
 	FRAGI_FLAG_HEARD = 1,     /* HELLO: your HELLO has arrived here */
 	FRAGI_FLAG_LEAP = 1,      /* BEAT: a leap second is announced to the kernel here */
+	FRAGI_FLAG_LAYOUT = 1,    /* DATA: NEXT may follow that has its descriptors */
 	FRAGI_FLAG_AHEAD = 2,     /* DATA: the descriptors are in a message of their own */
 	FRAGI_FLAG_REPLY = 4,     /* SYNC, BEAT: an answer */
 	FRAGI_FLAG_LEAVE = 8,     /* SYNC: the sender goes, in order */
@@ -132,6 +142,31 @@ static inline uint64_t fragi_header_body_bytes(const struct fragi_header *header
 	return header->kind == FRAGI_KIND_DATA          ? header->body_bytes
 	       : header->kind == FRAGI_KIND_DESCRIPTORS ? header->descriptor_bytes
 							: 0;
+}
+
+struct fragi_next {
+	uint32_t flow;
+	uint64_t sequence;
+	int64_t publish_ns;
+};
+
+static inline void fragi_next_pack(const struct fragi_next *next, uint8_t out[FRAGI_NEXT_BYTES])
+{
+	fragi_put32(out, FRAGI_NEXT_MAGIC);
+	fragi_put32(out + 4, next->flow);
+	fragi_put64(out + 8, next->sequence);
+	fragi_put64(out + 16, (uint64_t)next->publish_ns);
+}
+
+/* Returns false for bytes that are no NEXT. */
+static inline bool fragi_next_unpack(const uint8_t *bytes, size_t size, struct fragi_next *out)
+{
+	if (size != FRAGI_NEXT_BYTES || fragi_get32(bytes) != FRAGI_NEXT_MAGIC)
+		return false;
+	out->flow = fragi_get32(bytes + 4);
+	out->sequence = fragi_get64(bytes + 8);
+	out->publish_ns = (int64_t)fragi_get64(bytes + 16);
+	return true;
 }
 
 static inline void fragi_credit_pack(const struct fragi_credit *credit,

@@ -116,32 +116,19 @@ static uint64_t stamp_of(const struct fragi_remote_rx *rx, struct frag_message *
 	return stamp != 0 ? stamp : 1;
 }
 
-void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
+static inline void deliver_one(struct fragi_remote_rx *rx, struct frag_message *message,
+			       uint64_t bytes, int64_t publish_ns)
 {
-	struct fragi_remote_part *part = &rx->parts[rx->next & rx->mask];
-	bool any = false;
+	rx->sizes[rx->next & rx->mask] = bytes;
+	rx->next_bytes += bytes;
+	rx->next++;
+	message->epoch = rx->edge.endpoint->peer->epoch;
+	(void)fragi_rx_push(&rx->rx, message, stamp_of(rx, message, publish_ns));
+}
 
-	rx->waits_for_place = false;
-	for (; part->state == FRAGI_PART_COMPLETE; part = &rx->parts[rx->next & rx->mask]) {
-		uint64_t bytes = part->body_bytes + part->descriptor_bytes, stamp;
-		struct frag_message *message = part->message;
-
-		if (!fragi_window_has_place(&rx->window, rx->next)) {
-			rx->waits_for_place = true;
-			break;
-		}
-		rx->sizes[rx->next & rx->mask] = bytes;
-		rx->next_bytes += bytes;
-		rx->next++;
-		message->epoch = rx->edge.endpoint->peer->epoch;
-		stamp = stamp_of(rx, message, part->publish_ns);
-		part->message = NULL;
-		fragi_remote_part_reset(part);
-		fragi_rx_push(&rx->rx, message, stamp);
-		any = true;
-	}
-	if (!any)
-		return;
+/* Some were delivered. */
+static void delivered(struct fragi_remote_rx *rx)
+{
 	if (atomic_load(&rx->done))
 		fragi_remote_rx_consume_delivered(rx);
 	else if (!rx->blocking)
@@ -154,6 +141,37 @@ void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
 				      memory_order_relaxed);
 	notify_arrival(rx);
 	report_close(rx);
+}
+
+void fragi_remote_rx_deliver_next(struct fragi_remote_rx *rx, struct frag_message *message,
+				  uint64_t bytes, int64_t publish_ns)
+{
+	deliver_one(rx, message, bytes, publish_ns);
+	delivered(rx);
+}
+
+void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
+{
+	struct fragi_remote_part *part = &rx->parts[rx->next & rx->mask];
+	bool any = false;
+
+	rx->waits_for_place = false;
+	for (; part->state == FRAGI_PART_COMPLETE; part = &rx->parts[rx->next & rx->mask]) {
+		const uint64_t bytes = part->body_bytes + part->descriptor_bytes;
+		const int64_t publish_ns = part->publish_ns;
+		struct frag_message *message = part->message;
+
+		if (!fragi_window_has_place(&rx->window, rx->next)) {
+			rx->waits_for_place = true;
+			break;
+		}
+		part->message = NULL;
+		fragi_remote_part_reset(part);
+		deliver_one(rx, message, bytes, publish_ns);
+		any = true;
+	}
+	if (any)
+		delivered(rx);
 }
 
 void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header)
@@ -179,6 +197,7 @@ void fragi_remote_rx_restart(struct fragi_remote_rx *rx)
 	rx->done_sent = false;
 	rx->receiving = 0;
 	rx->receiving_bytes = 0;
+	fragi_remote_layout_forget(&rx->layout);
 	rx->before = rx->next;
 	rx->before_bytes = rx->next_bytes;
 	fragi_window_restart_rx(&rx->window, rx->next, rx->next_bytes);
@@ -308,6 +327,7 @@ void fragi_remote_rx_free(struct fragi_rx *base)
 	if (atomic_load(&rx->edge.endpoint->owing) == rx)
 		atomic_store(&rx->edge.endpoint->owing, NULL);
 	fragi_remote_edge_remove(&rx->edge);
+	fragi_remote_layout_forget(&rx->layout);
 	fragi_rx_fini(&rx->rx);
 	fragi_free(rx->parts);
 	fragi_free(rx->sizes);

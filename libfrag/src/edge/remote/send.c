@@ -129,16 +129,48 @@ static bool seal(struct fragi_remote_send *send, size_t header_bytes,
 	return true;
 }
 
+static bool is_sent_to(const struct fragi_remote_endpoint *endpoint)
+{
+	return !endpoint->failed && !endpoint->closing &&
+	       fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_LOST;
+}
+
+static inline void hand_over(struct fragi_remote_send *send, bool is_data,
+			     const struct fragi_body *bodies, uint32_t count)
+{
+	struct fragi_remote_endpoint *endpoint = send->endpoint;
+	bool is_under_way;
+
+	endpoint->sent_ns = fragi_remote_of(endpoint)->now_ns;
+	is_under_way = send->transport->ops->send(endpoint->base, &send->base, bodies, count);
+	if (is_data)
+		fragi_remote_tx_count_copied(send->tx, send->base.copied_bytes);
+	if (is_under_way)
+		list(send);
+	else
+		over(send);
+}
+
+void fragi_remote_send_next(struct fragi_remote_send *send, const struct fragi_body *bodies,
+			    uint32_t count)
+{
+	if (!is_sent_to(send->endpoint)) {
+		over(send);
+		return;
+	}
+	send->base.header_bytes = FRAGI_NEXT_BYTES;
+	send->endpoint->sent_count++;
+	hand_over(send, true, bodies, count);
+}
+
 void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
 			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count)
 {
 	struct fragi_remote_endpoint *endpoint = send->endpoint;
 	enum fragi_header_kind kind = header->kind;
 	struct fragi_body sealed;
-	bool is_under_way;
 
-	if (endpoint->failed || endpoint->closing ||
-	    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST) {
+	if (!is_sent_to(endpoint)) {
 		over(send);
 		return;
 	}
@@ -149,16 +181,9 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 		return;
 	}
 	send->base.header_bytes = (uint32_t)header_bytes;
-	endpoint->sent_ns = fragi_remote_of(endpoint)->now_ns;
 	if (kind != FRAGI_KIND_HELLO && kind != FRAGI_KIND_BEAT && kind != FRAGI_KIND_SYNC)
 		endpoint->sent_count++;
-	is_under_way = send->transport->ops->send(endpoint->base, &send->base, bodies, count);
-	if (kind == FRAGI_KIND_DATA)
-		fragi_remote_tx_count_copied(send->tx, send->base.copied_bytes);
-	if (is_under_way)
-		list(send);
-	else
-		over(send);
+	hand_over(send, kind == FRAGI_KIND_DATA, bodies, count);
 }
 
 static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,

@@ -6,6 +6,7 @@
 #include <base/peer_clock.h>
 #include <base/policy.h>
 #include <base/stamp.h>
+#include <data/layout.h>
 #include <edge/remote/header.h>
 #include <edge/window.h>
 
@@ -75,12 +76,13 @@ struct fragi_remote_endpoint {
 	struct fragi_remote_endpoint *next; /* of the peer */
 	struct fragi_endpoint *base;        /* NULL once freed */
 	_Atomic int state;                  /* enum fragi_endpoint_state; operators read it */
-	_Atomic uint64_t areas; /* of this host that the peer has mapped; operators read it */
-	bool heard;             /* its HELLO has come */
-	bool suspend_wanted;    /* ... once it is ready */
-	bool failed;            /* to be lost after this round */
-	bool broken;            /* the transport has said so: nothing more comes */
-	bool closing, stopped;  /* base is being closed; and that is over */
+	_Atomic uint64_t areas;  /* of this host that the peer has mapped; operators read it */
+	_Atomic bool takes_next; /* the peer takes NEXT; operators read it */
+	bool heard;              /* its HELLO has come */
+	bool suspend_wanted;     /* ... once it is ready */
+	bool failed;             /* to be lost after this round */
+	bool broken;             /* the transport has said so: nothing more comes */
+	bool closing, stopped;   /* base is being closed; and that is over */
 	/* why it failed */
 	enum fragi_failure failure;
 	char sentence[FRAGI_SENTENCE_MAX];
@@ -139,6 +141,15 @@ struct fragi_remote_edge {
 	struct fragi_edge_config config;
 };
 
+/* What NEXT stands for in a flow. */
+struct fragi_remote_layout {
+	struct fragi_layout *known; /* NULL: none yet */
+	uint8_t *descriptors;       /* at the receiver */
+	/* at the sender: of the last message that had a layout but not this one */
+	uint32_t descriptor_bytes;
+	uint64_t body_bytes;
+};
+
 struct fragi_remote_tx {
 	struct fragi_remote_edge edge;
 	struct fragi_tx tx;
@@ -164,7 +175,8 @@ struct fragi_remote_tx {
 	bool close_sent;
 	/* sent and confirmed in older epochs of the peer: messages of this one count from 0 */
 	uint64_t before, before_bytes, confirmed_before;
-	uint64_t dropped_before; /* of these, counted as sent but dropped */
+	uint64_t dropped_before;           /* of these, counted as sent but dropped */
+	struct fragi_remote_layout layout; /* the holder's */
 };
 
 enum fragi_part_state {
@@ -232,6 +244,7 @@ struct fragi_remote_rx {
 	bool close_known, close_reported, done_sent;
 	bool broken; /* takes nothing more: it failed, or its endpoint is lost */
 	uint64_t close_sequence;
+	struct fragi_remote_layout layout;
 };
 
 /* A flow with an end here. It stays when its ends are freed, so that late messages find it. */
@@ -381,6 +394,9 @@ struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint 
 /* Packs the header, and starts; takes the send in every case. */
 void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
 			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count);
+/* The same of a send whose header is NEXT. */
+void fragi_remote_send_next(struct fragi_remote_send *send, const struct fragi_body *bodies,
+			    uint32_t count);
 /* A header without bodies, in the name of an edge, or of the endpoint. */
 void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header_kind kind,
 			       uint8_t flags, uint64_t sequence, uint64_t bytes);
@@ -409,6 +425,38 @@ void fragi_remote_tx_end(struct fragi_remote_tx *tx);
 /* The operator sends nothing any more: nobody is told of room, and no copy is under way. */
 void fragi_remote_tx_silence(struct fragi_remote_tx *tx);
 
+/* depart.c: a message on its way out */
+/* Takes the message, whose descriptors are in blob. has_trail: it says how long it was held. */
+void fragi_remote_tx_depart(struct fragi_remote_tx *tx, struct frag_message *message,
+			    const struct fragi_blob *blob, uint64_t stamp, bool has_trail);
+/* The host cannot go on sending to the peer. */
+void fragi_remote_tx_fail_for_memory(struct fragi_remote_tx *tx);
+static inline int64_t fragi_remote_publish_ns(struct fragi_remote *remote, uint64_t stamp)
+{
+	if ((int64_t)(stamp - remote->moment.stamp) > remote->moment_stamps)
+		remote->moment = fragi_moment_now();
+	return fragi_moment_ns_at(&remote->moment, stamp);
+}
+
+/* next.c: messages that are like those before */
+void fragi_remote_layout_forget(struct fragi_remote_layout *layout);
+/* Whether the message can leave as NEXT. */
+bool fragi_remote_tx_has_next(const struct fragi_remote_tx *tx, const struct frag_message *message);
+/* Takes such a message. */
+void fragi_remote_tx_send_next(struct fragi_remote_tx *tx, struct frag_message *message,
+			       uint64_t stamp);
+/*
+ * A message leaves as DATA with its descriptors in the header. Returns FRAGI_FLAG_LAYOUT if
+ * messages that are like it leave as NEXT from now on, else 0.
+ */
+uint8_t fragi_remote_tx_learn(struct fragi_remote_tx *tx, const struct frag_message *message,
+			      uint32_t descriptor_bytes, uint64_t body_bytes);
+/* NEXT may follow that has these descriptors. Returns false when the flow has failed. */
+bool fragi_remote_rx_learn(struct fragi_remote_rx *rx, const uint8_t *descriptors, size_t size);
+enum fragi_arrival_use fragi_remote_on_next(struct fragi_remote_rx *rx,
+					    const struct fragi_next *next,
+					    const struct fragi_arrival *arrival);
+
 /* gpu.c: tensors in memory of a GPU, on their way out */
 /*
  * Whether the other host maps the tensor's memory, so that it gets a place in it and no bytes.
@@ -436,6 +484,9 @@ void fragi_remote_rx_abandon(struct fragi_remote_rx *rx);
 void fragi_remote_rx_settle(struct fragi_remote_rx *rx);
 /* Delivers what is complete, in order. */
 void fragi_remote_rx_deliver(struct fragi_remote_rx *rx);
+/* Delivers a message that is the next one, for which there is a place. bytes: of its credit. */
+void fragi_remote_rx_deliver_next(struct fragi_remote_rx *rx, struct frag_message *message,
+				  uint64_t bytes, int64_t publish_ns);
 void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header);
 /* Its sender is lost, and another one takes its place. */
 void fragi_remote_rx_restart(struct fragi_remote_rx *rx);
@@ -455,6 +506,8 @@ enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 						   const struct fragi_header *header,
 						   const struct fragi_seal_mark *mark,
 						   const struct fragi_arrival *arrival);
+/* This host cannot go on, for want of memory to receive a message. */
+void fragi_remote_rx_fault_for_memory(struct fragi_remote_rx *rx);
 void fragi_remote_part_reset(struct fragi_remote_part *part);
 /* Gives the part up. What the transport may still write to is kept until its receive is over. */
 void fragi_remote_part_abandon(struct fragi_remote_part *part);

@@ -116,6 +116,7 @@ static void begin_anew(struct fragi_remote_endpoint *endpoint)
 	endpoint->waits_longer = false;
 	endpoint->heard_ns = endpoint->sent_ns = fragi_now_ns();
 	atomic_store(&endpoint->owing, NULL);
+	atomic_store_explicit(&endpoint->takes_next, false, memory_order_relaxed);
 	fragi_remote_of(endpoint)->tick_ns = 0;
 	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_CONNECTING);
 }

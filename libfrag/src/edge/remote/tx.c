@@ -64,6 +64,7 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 {
 	const struct fragi_blob *blob;
 	uint64_t bodies = 0, compacted = 0;
+	uint32_t descriptor_bytes;
 	size_t size;
 	int r;
 
@@ -74,6 +75,13 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 		if (!is_readable(message->tensors[i].tensor))
 			return -EFAULT;
 		bodies += size;
+	}
+	*out_bytes = bodies;
+	if (!tx->edge.config.encrypt &&
+	    atomic_load_explicit(&tx->edge.endpoint->takes_next, memory_order_relaxed)) {
+		*out_bytes += descriptor_bytes = fragi_layout_bytes(message);
+		if (descriptor_bytes > 0)
+			return 0; /* they are made if they have to be sent */
 	}
 	/* Before the bodies: it refuses tensors whose memory the CPU cannot read. */
 	r = fragi_message_encode(message, &blob);
@@ -200,7 +208,7 @@ static uint64_t bytes_of(const struct frag_message *message, const struct fragi_
 	return bytes;
 }
 
-/* It was encoded when it was posted. */
+/* As `prepare` measured it; the descriptors are there, or can be. */
 static uint64_t posted_bytes(const struct frag_message *message)
 {
 	const struct fragi_blob *blob;
@@ -226,135 +234,6 @@ static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 	}
 }
 
-static struct fragi_header header_of(const struct fragi_remote_tx *tx, enum fragi_header_kind kind)
-{
-	struct fragi_header header = {
-		.kind = kind,
-		.flow = tx->edge.config.flow,
-		.epoch = fragi_remote_of(tx->edge.endpoint)->config.epoch,
-	};
-
-	memcpy(header.token, tx->edge.config.token, sizeof(header.token));
-	return header;
-}
-
-/* Descriptors that do not fit into the header of DATA. */
-static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_header *data,
-			     const struct frag_message *message, const struct fragi_blob *blob)
-{
-	struct fragi_remote_send *send = fragi_remote_send_create(tx->edge.endpoint);
-	struct fragi_header header = *data;
-	struct fragi_body body = {
-		.data = (void *)(uintptr_t)blob->bytes,
-		.bytes = blob->size,
-		.device = {FRAG_DEVICE_CPU, 0},
-	};
-
-	if (send == NULL)
-		return false;
-	header.kind = FRAGI_KIND_DESCRIPTORS;
-	header.flags = 0;
-	send->tx = tx;
-	send->message = frag_message_ref(message);
-	send->seal = tx->edge.seal;
-	send->back = false;
-	fragi_remote_send_start(send, &header,
-				FRAGI_HEADER_BYTES + fragi_remote_seal_room(send->seal, true),
-				&body, 1);
-	return true;
-}
-
-static void fail_for_memory(struct fragi_remote_tx *tx)
-{
-	fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_OUT_OF_MEMORY,
-				   "cannot be sent to: there is no memory left here");
-}
-
-static int64_t publish_ns_of(struct fragi_remote *remote, uint64_t stamp)
-{
-	if ((int64_t)(stamp - remote->moment.stamp) > remote->moment_stamps)
-		remote->moment = fragi_moment_now();
-	return fragi_moment_ns_at(&remote->moment, stamp);
-}
-
-/* How long a message has waited since it was emitted, and what for. */
-static struct fragi_trail_held held_since(const struct fragi_remote_tx *tx, int64_t publish_ns)
-{
-	const int64_t now_ns = fragi_now_ns(), ready_ns = tx->edge.endpoint->ready_ns;
-
-	if (now_ns < publish_ns)
-		return (struct fragi_trail_held){0};
-	return (struct fragi_trail_held){
-		.ns = (uint64_t)(now_ns - publish_ns),
-		.restart_ns = ready_ns > publish_ns ? (uint64_t)(ready_ns - publish_ns) : 0,
-		.gpu_ns = tx->awaited_ns != 0 ? (uint64_t)(now_ns - tx->awaited_ns) : 0,
-	};
-}
-
-/*
- * Takes the message, whose descriptors are in blob. has_trail is constant, so that other messages
- * pay nothing. Descriptors that go ahead do not say how long they were held: they are shared.
- */
-static inline __attribute__((always_inline)) void send_data(struct fragi_remote_tx *tx,
-							    struct frag_message *message,
-							    const struct fragi_blob *blob,
-							    uint64_t stamp, bool has_trail)
-{
-	struct fragi_header header = header_of(tx, FRAGI_KIND_DATA);
-	struct fragi_remote_send *send = NULL;
-	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
-	size_t header_bytes = FRAGI_HEADER_BYTES;
-	struct fragi_credit credit;
-	uint32_t count;
-
-	if (!fragi_remote_tx_gather(tx, message, bodies, &count, &header.body_bytes))
-		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_HOST_FAILED,
-					   "cannot be sent to: a GPU here does not copy a tensor");
-	else if ((send = fragi_remote_send_create(tx->edge.endpoint)) == NULL)
-		fail_for_memory(tx);
-	if (send == NULL) {
-		fragi_pump_dispose(fragi_remote_of(tx->edge.endpoint)->config.pump, message);
-		return;
-	}
-	send->tx = tx;
-	send->message = message;
-	send->seal = tx->edge.seal;
-	send->back = false;
-	header_bytes += fragi_remote_seal_room(send->seal, count > 0);
-	header.sequence = tx->window.sent - tx->before;
-	header.descriptor_bytes = blob->size;
-	header.publish_ns = publish_ns_of(fragi_remote_of(tx->edge.endpoint), stamp);
-	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
-	if (fragi_remote_take_credit(&tx->edge, &credit)) {
-		header.flags |= FRAGI_FLAG_CREDITED;
-		fragi_credit_pack(&credit, send->base.header + header_bytes);
-		header_bytes += FRAGI_CREDIT_BYTES;
-	}
-	if (blob->size <= tx->edge.endpoint->transport->header_max - header_bytes) {
-		memcpy(send->base.header + header_bytes, blob->bytes, blob->size);
-		if (has_trail) {
-			const struct fragi_trail_held held = held_since(tx, header.publish_ns);
-
-			fragi_blob_set_held(blob, send->base.header + header_bytes, &held);
-		}
-		header_bytes += blob->size;
-	} else {
-		header.flags |= FRAGI_FLAG_AHEAD;
-		if (!send_descriptors(tx, &header, message, blob))
-			fail_for_memory(tx);
-	}
-	fragi_remote_send_start(send, &header, header_bytes, bodies, count);
-}
-
-static __attribute__((noinline)) void send_data_with_trail(struct fragi_remote_tx *tx,
-							   struct frag_message *message,
-							   const struct fragi_blob *blob,
-							   uint64_t stamp)
-{
-	send_data(tx, message, blob, stamp, true);
-	tx->awaited_ns = 0;
-}
-
 /* Whether a GPU still writes the message. */
 static bool awaits(struct fragi_remote_tx *tx, const struct frag_message *message)
 {
@@ -372,8 +251,9 @@ static bool awaits(struct fragi_remote_tx *tx, const struct frag_message *messag
 static bool transmit_one(struct fragi_remote_tx *tx)
 {
 	struct frag_message *message = tx->held;
-	const struct fragi_blob *blob;
-	bool has_trail = false;
+	const struct fragi_blob *blob = NULL;
+	bool has_trail = false, has_next;
+	uint64_t bytes;
 
 	if (!fragi_window_is_open(&tx->window))
 		return false;
@@ -390,11 +270,14 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 			return false;
 		has_trail = (message->at_receive & FRAGI_AT_SEND_TRAIL) != 0;
 	}
-	if (fragi_message_encode(message, &blob) < 0) {
-		fail_for_memory(tx);
+	has_next = fragi_remote_tx_has_next(tx, message);
+	if (!has_next && fragi_message_encode(message, &blob) < 0) {
+		fragi_remote_tx_fail_for_memory(tx);
 		return false;
 	}
-	if (!fragi_window_fits(&tx->window, bytes_of(message, blob))) {
+	bytes = has_next ? tx->layout.known->body_bytes + tx->layout.known->descriptor_bytes
+			 : bytes_of(message, blob);
+	if (!fragi_window_fits(&tx->window, bytes)) {
 		if (fragi_window_want(&tx->window))
 			fragi_remote_send_control(&tx->edge, FRAGI_KIND_BEAT, FRAGI_FLAG_WANT, 0,
 						  0);
@@ -402,10 +285,12 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	}
 	tx->held = NULL;
 	tx->awaited = NULL;
-	if (__builtin_expect(has_trail, 0))
-		send_data_with_trail(tx, message, blob, tx->held_stamp);
+	if (has_next)
+		fragi_remote_tx_send_next(tx, message, tx->held_stamp);
 	else
-		send_data(tx, message, blob, tx->held_stamp, false);
+		fragi_remote_tx_depart(tx, message, blob, tx->held_stamp, has_trail);
+	if (__builtin_expect(has_trail, 0))
+		tx->awaited_ns = 0;
 	return true;
 }
 
@@ -480,6 +365,7 @@ void fragi_remote_tx_restart(struct fragi_remote_tx *tx)
 {
 	tx->under_way = 0;
 	tx->close_sent = false;
+	fragi_remote_layout_forget(&tx->layout);
 	tx->dropped_before += fragi_window_restart_tx(&tx->window);
 	tx->before = tx->window.sent;
 	tx->before_bytes = tx->window.sent_bytes;
@@ -589,6 +475,7 @@ void fragi_remote_tx_free(struct fragi_tx *base)
 	drop_pending(tx, FRAGI_DROP_STOPPED);
 	fragi_remote_sends_detach(tx->edge.endpoint, tx);
 	fragi_remote_edge_remove(&tx->edge);
+	fragi_remote_layout_forget(&tx->layout);
 	fragi_queue_fini(&tx->pending);
 	fragi_streams_free(tx->copies);
 	fragi_free(tx);
