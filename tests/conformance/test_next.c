@@ -17,7 +17,8 @@ static const struct shape {
 	int32_t ndim;
 	int64_t shape[3];
 	int64_t second; /* bytes of another tensor; -1: there is none */
-	bool has_value, has_metadata;
+	const struct frag_type *type;
+	bool has_metadata;
 } shapes[] = {
 	['a'] = {.name = "", .bits = 8, .ndim = 1, .shape = {64}, .second = -1},
 	['n'] = {.name = "n", .bits = 8, .ndim = 1, .shape = {64}, .second = -1},
@@ -30,7 +31,30 @@ static const struct shape {
 	['2'] = {.name = "x", .bits = 8, .ndim = 1, .shape = {8}, .second = 3000},
 	['3'] = {.name = "x", .bits = 8, .ndim = 1, .shape = {3000}, .second = 8},
 	['0'] = {.name = "x", .bits = 8, .ndim = 1, .shape = {100}, .second = 0},
-	['v'] = {.name = "", .bits = 8, .ndim = 1, .shape = {64}, .second = -1, .has_value = true},
+	['i'] = {.name = "",
+		 .bits = 8,
+		 .ndim = 1,
+		 .shape = {64},
+		 .second = -1,
+		 .type = &frag_type_i64},
+	['u'] = {.name = "",
+		 .bits = 8,
+		 .ndim = 1,
+		 .shape = {64},
+		 .second = -1,
+		 .type = &frag_type_u64},
+	['b'] = {.name = "",
+		 .bits = 8,
+		 .ndim = 1,
+		 .shape = {64},
+		 .second = -1,
+		 .type = &frag_type_bool},
+	['v'] = {.name = "",
+		 .bits = 8,
+		 .ndim = 1,
+		 .shape = {64},
+		 .second = -1,
+		 .type = &frag_type_string},
 	['k'] = {.name = "",
 		 .bits = 8,
 		 .ndim = 1,
@@ -48,13 +72,24 @@ static size_t bytes_of(const struct shape *shape)
 	return bytes;
 }
 
+/* Bytes of the value, and its bytes. */
+static size_t shape_size(const struct shape *shape)
+{
+	return shape->type->size > 0 ? shape->type->size : 5;
+}
+
+static uint64_t shape_value(const struct shape *shape, uint8_t seed)
+{
+	return shape->type == &frag_type_bool ? seed % 2 : 0x0101010101010101u * (seed % 100 + 1u);
+}
+
 static struct frag_message *message_like(char which, uint8_t seed)
 {
 	const struct shape *shape = &shapes[(int)which];
 	struct frag_message *message = frag_message_create();
 	struct frag_metadata *metadata;
 	struct frag_tensor *tensor;
-	int64_t value = seed;
+	uint64_t value = shape_value(shape, seed);
 
 	cr_assert_not_null(shape->name, "%c", which);
 	cr_assert_eq(frag_tensor_create(fragi_default_memory(),
@@ -68,8 +103,10 @@ static struct frag_message *message_like(char which, uint8_t seed)
 		cr_assert_eq(frag_message_add_tensor(message, "y",
 						     bytes_tensor((size_t)shape->second, seed)),
 			     0);
-	if (shape->has_value)
-		frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL);
+	if (shape->type != NULL)
+		cr_assert_eq(frag_message_set_value(message, shape->type, &value, shape_size(shape),
+						    NULL),
+			     0);
 	if (shape->has_metadata) {
 		metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
 		frag_metadata_set_i64(metadata, "k", seed);
@@ -84,9 +121,11 @@ static void expect_like(const struct frag_message *message, char which, uint8_t 
 	const struct shape *shape = &shapes[(int)which];
 	const struct frag_dltensor *dl;
 	struct frag_tensor *tensor;
+	uint64_t expected;
 	const void *value;
 	const char *name;
 	int64_t key = -1;
+	size_t size;
 
 	cr_assert_eq(frag_message_tensor_count(message), shape->second >= 0 ? 2 : 1, "%c", which);
 	tensor = frag_message_tensor_at(message, 0, &name);
@@ -107,9 +146,10 @@ static void expect_like(const struct frag_message *message, char which, uint8_t 
 		cr_assert_str_eq(name, "y");
 		cr_assert(tensor_holds(tensor, (size_t)shape->second, seed));
 	}
-	cr_assert_eq(frag_message_value(message, &value, NULL),
-		     shape->has_value ? &frag_type_i64 : NULL, "%c", which);
-	cr_assert(!shape->has_value || *(const int64_t *)value == seed);
+	cr_assert_eq(frag_message_value(message, &value, &size), shape->type, "%c", which);
+	expected = shape_value(shape, seed);
+	cr_assert(shape->type == NULL ||
+		  (size == shape_size(shape) && memcmp(value, &expected, size) == 0));
 	if (shape->has_metadata)
 		frag_metadata_get_i64(frag_message_metadata(message), "k", &key);
 	cr_assert_eq(key, shape->has_metadata ? seed : -1);
@@ -155,8 +195,9 @@ static void pass(struct pair *pair, const char *whiches, size_t at_a_time)
 }
 
 static const char *const orders[] = {
-	"aaaaaa",   "aaannnaaammmnnnn", "ananananan", "aanana",   "aassttsstt", "ttttwwwwaaaa",
-	"eeeeaaae", "avavaavvaa",       "aakakaakka", "llllalll", "22223333",   "2223332322000022",
+	"aaaaaa",       "aaannnaaammmnnnn", "ananananan", "aanana",     "aassttsstt",
+	"ttttwwwwaaaa", "eeeeaaae",         "avavaavvaa", "aakakaakka", "iiiiuuuuii",
+	"bbbiibbib",    "iavikaii",         "llllalll",   "22223333",   "2223332322000022",
 };
 
 EDGE_TEST(messages_keep_their_layout_whatever_came_before, .capacity = 4)
@@ -218,7 +259,7 @@ static uint32_t shorts, longs;
 
 static bool is_next(const struct message *m)
 {
-	return m->header_bytes == FRAGI_NEXT_BYTES;
+	return fragi_get32(m->header) == FRAGI_NEXT_MAGIC;
 }
 
 static bool is_data(const struct message *m)
@@ -250,7 +291,9 @@ PAIR_TEST(next, a_message_like_those_before_leaves_short, &kind_socket, .capacit
 	expect_shorts(pair, "sssss", 3);
 	expect_shorts(pair, "nsn", 1); /* the second n announces n */
 	expect_shorts(pair, "nsnnn", 4);
-	expect_shorts(pair, "vvkk", 0);
+	expect_shorts(pair, "vvkkbb", 0);
+	expect_shorts(pair, "iiiii", 4); /* as many bytes as the last that was whole, s */
+	expect_shorts(pair, "uu", 1);    /* other, with as many bytes */
 	pair_replace(pair, 1);
 	expect_shorts(pair, "nnn", 1);
 	socket_settings.relay = NULL;
@@ -333,6 +376,13 @@ static uint32_t relay_shorter(struct message *m)
 	return 1;
 }
 
+static uint32_t relay_value_cut(struct message *m)
+{
+	if (fragi_get32(m->header) == FRAGI_NEXT_MAGIC && shown++ == 2)
+		m->header_bytes--;
+	return 1;
+}
+
 /* Of a flow that goes the other way, or of none: dropped, and so is its number missing. */
 static uint32_t relay_flow(struct message *m)
 {
@@ -341,7 +391,7 @@ static uint32_t relay_flow(struct message *m)
 	return 1;
 }
 
-/* A message with a value says that others are like it. */
+/* A message with a text says that others are like it. */
 static uint32_t relay_value(struct message *m)
 {
 	if (is_data(m))
@@ -356,13 +406,15 @@ static const struct lie {
 	uint32_t arrive;
 } lies[] = {
 	{"none", "aaaaa", relay_honest, NULL, 5},
-	{"none, with a value", "vvvvv", relay_honest, NULL, 5},
+	{"none, with a value", "iiiii", relay_honest, NULL, 5},
+	{"none, with a text", "vvvvv", relay_honest, NULL, 5},
 	{"like nothing", "aaaaa", relay_first, "like one that it never sent", 0},
 	{"twice", "aaaaa", relay_twice, "broke the rules of flow", 5},
 	{"number", "aaaaa", relay_number, "beyond its credit", 4},
 	{"shorter", "aaaaa", relay_shorter, "sizes that contradict each other", 4},
 	{"flow", "aaaaa", relay_flow, NULL, 4},
-	{"value", "v", relay_value, "a layout that it does not have", 0},
+	{"value", "iiiii", relay_value_cut, "a value of another layout", 4},
+	{"no layout", "v", relay_value, "a layout that it does not have", 0},
 	{"each announces itself", "aaaaa", relay_value, NULL, 5},
 };
 

@@ -122,6 +122,7 @@ static void slot_end(struct shm_endpoint *endpoint, struct shm_slot *slot, bool 
 
 /* Out. */
 
+static bool has_returned(const struct shm_endpoint *endpoint);
 static uint32_t return_bodies(struct shm_endpoint *endpoint);
 
 /* Of a body whose area the peer has mapped: the protocol sends no others. */
@@ -240,7 +241,8 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	 * Slots go back before the credit that the header may hold for them: else the sender would
 	 * find a pool with as many blocks as may be in use empty.
 	 */
-	(void)return_bodies(endpoint);
+	if (has_returned(endpoint) || endpoint->unsent != NULL)
+		(void)return_bodies(endpoint);
 	if (endpoint->waiting == NULL && endpoint->unsent == NULL &&
 	    write_message(endpoint, send, room, bodies)) {
 		wake_peer(endpoint);
@@ -379,13 +381,18 @@ static bool write_returns(struct shm_endpoint *endpoint)
 	return true;
 }
 
+static bool has_returned(const struct shm_endpoint *endpoint)
+{
+	return endpoint->view != NULL &&
+	       atomic_load_explicit(&endpoint->view->returned, memory_order_relaxed) != NULL;
+}
+
 static uint32_t return_bodies(struct shm_endpoint *endpoint)
 {
 	struct shm_taken *taken, *last;
 	uint32_t happened = 0;
 
-	if (endpoint->view != NULL &&
-	    atomic_load_explicit(&endpoint->view->returned, memory_order_relaxed) != NULL) {
+	if (has_returned(endpoint)) {
 		taken = last = atomic_exchange(&endpoint->view->returned, NULL);
 		while (last->next != NULL)
 			last = last->next;

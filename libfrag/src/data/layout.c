@@ -5,28 +5,37 @@
 #include <data/layout.h>
 #include <data/memory.h>
 
-static bool same_tensor(const struct fragi_named_tensor *a, const struct fragi_named_tensor *b)
+static inline bool same_tensor(const struct fragi_named_tensor *a,
+			       const struct fragi_named_tensor *b)
 {
 	const struct frag_tensor *x = a->tensor, *y = b->tensor;
+	int64_t differ = x->dl.ndim ^ y->dl.ndim;
 
-	return x->dl.ndim == y->dl.ndim &&
-	       memcmp(&x->dl.dtype, &y->dl.dtype, sizeof(x->dl.dtype)) == 0 &&
-	       memcmp(x->shape, y->shape, (size_t)x->dl.ndim * sizeof(x->shape[0])) == 0 &&
-	       strcmp(a->name, b->name) == 0;
+	for (int32_t i = 0; i < x->dl.ndim; i++)
+		differ |= x->shape[i] ^ y->shape[i];
+	return differ == 0 && memcmp(&x->dl.dtype, &y->dl.dtype, sizeof(x->dl.dtype)) == 0 &&
+	       a->name[0] == b->name[0] && (a->name[0] == '\0' || strcmp(a->name, b->name) == 0);
 }
 
-/* No value, stamps, metadata, work of a GPU. */
-static bool has_tensors_alone(const struct frag_message *message)
+/* Whether the bytes of the value in memory are those that travel. */
+static bool value_travels_as_it_is(const struct frag_message *message)
 {
-	return message->type == NULL && message->stamps == 0 && message->at_receive == 0;
+	const struct fragi_type_info *info = fragi_type_resolve(message->type);
+
+	return info != NULL && info->is_dense && info->wire_size == message->value_size;
 }
 
 uint32_t fragi_layout_bytes(const struct frag_message *message)
 {
 	size_t bytes = FRAGI_DESCRIPTOR_HEAD_BYTES + FRAGI_DESCRIPTOR_END_BYTES;
 
-	if (!has_tensors_alone(message) || message->tensor_count > FRAGI_LAYOUT_TENSORS_MAX)
+	if (!fragi_layout_may_be(message))
 		return 0;
+	if (message->type != NULL) {
+		if (!value_travels_as_it_is(message))
+			return 0;
+		bytes += message->value_size;
+	}
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
 		if (!message->tensors[i].tensor->sends_data)
 			return 0;
@@ -51,6 +60,8 @@ int fragi_layout_set(struct fragi_layout *layout, const struct frag_message *mes
 	fragi_layout_fini(layout);
 	layout->tensor_count = count;
 	layout->descriptor_bytes = fragi_layout_bytes(message);
+	layout->type = message->type;
+	layout->value_bytes = (uint32_t)message->value_size;
 	for (uint32_t i = 0; i < count; i++) {
 		layout->tensors[i] = message->tensors[i];
 		layout->tensors[i].tensor = described[i];
@@ -69,7 +80,8 @@ void fragi_layout_fini(struct fragi_layout *layout)
 
 bool fragi_layout_fits(const struct fragi_layout *layout, const struct frag_message *message)
 {
-	if (!has_tensors_alone(message) || message->tensor_count != layout->tensor_count)
+	if (!fragi_layout_may_be(message) || message->tensor_count != layout->tensor_count ||
+	    message->type != layout->type)
 		return false;
 	for (uint32_t i = 0; i < message->tensor_count; i++)
 		if (!message->tensors[i].tensor->sends_data ||
@@ -104,8 +116,8 @@ static int add(struct frag_message *message, const struct fragi_named_tensor *li
 }
 
 int fragi_layout_make(const struct fragi_layout *layout, struct frag_resource *allocator,
-		      const uint8_t *data, const struct fragi_body *mapped, uint32_t mapped_count,
-		      struct frag_message **out_message)
+		      const uint8_t *value, const uint8_t *data, const struct fragi_body *mapped,
+		      uint32_t mapped_count, struct frag_message **out_message)
 {
 	struct frag_message *message = fragi_message_take();
 	uint32_t used = 0;
@@ -129,6 +141,11 @@ int fragi_layout_make(const struct fragi_layout *layout, struct frag_resource *a
 	if (r < 0) {
 		frag_message_unref(message);
 		return r;
+	}
+	if (layout->type != NULL) {
+		message->type = layout->type;
+		message->value = memcpy(message->inline_value, value, layout->value_bytes);
+		message->value_size = layout->value_bytes;
 	}
 	for (uint32_t i = 0; i < layout->tensor_count && used > 0; i++) {
 		struct frag_tensor *tensor = message->tensors[i].tensor;

@@ -255,20 +255,18 @@ static void on_control(const struct fragi_remote_flow *flow, const struct fragi_
 	}
 }
 
-enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
-					     const struct fragi_arrival *arrival)
+/* What begins with the full header. */
+static __attribute__((noinline)) enum fragi_arrival_use
+on_header(struct fragi_remote *remote, const struct fragi_arrival *arrival)
 {
-	struct fragi_next next;
 	struct fragi_header header;
-	struct fragi_remote_flow *flow;
+	struct fragi_remote_flow *flow =
+		authenticate(remote, arrival->header, arrival->header_bytes, &header);
 	const uint8_t *rest = (const uint8_t *)arrival->header + FRAGI_HEADER_BYTES;
 	size_t rest_bytes = arrival->header_bytes - FRAGI_HEADER_BYTES;
 	const struct fragi_seal_mark *mark = NULL;
 	struct fragi_sealed sealed;
 
-	if (fragi_next_unpack(arrival->header, arrival->header_bytes, &next))
-		return on_next(remote, &next, arrival);
-	flow = authenticate(remote, arrival->header, arrival->header_bytes, &header);
 	if (flow == NULL)
 		return FRAGI_ARRIVAL_USED;
 	if (__builtin_expect(flow->seal != NULL, 0)) {
@@ -294,4 +292,14 @@ enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
 	else
 		on_control(flow, &header);
 	return FRAGI_ARRIVAL_USED;
+}
+
+enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
+					     const struct fragi_arrival *arrival)
+{
+	struct fragi_next next;
+
+	return fragi_next_unpack(arrival->header, arrival->header_bytes, &next)
+		       ? on_next(remote, &next, arrival)
+		       : on_header(remote, arrival);
 }

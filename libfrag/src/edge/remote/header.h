@@ -41,6 +41,8 @@
  *
  *    0 u32 magic          4 u32 flow      8 u64 sequence          16 i64 publish time, ns
  *
+ * The value follows, if the layout has one, and the bodies are those of DATA.
+ *
  * DATA may carry credit of a flow that goes the other way, so that an answer needs no message
  * beside it. Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
  */
@@ -161,7 +163,7 @@ static inline void fragi_next_pack(const struct fragi_next *next, uint8_t out[FR
 /* Returns false for bytes that are no NEXT. */
 static inline bool fragi_next_unpack(const uint8_t *bytes, size_t size, struct fragi_next *out)
 {
-	if (size != FRAGI_NEXT_BYTES || fragi_get32(bytes) != FRAGI_NEXT_MAGIC)
+	if (size < FRAGI_NEXT_BYTES || fragi_get32(bytes) != FRAGI_NEXT_MAGIC)
 		return false;
 	out->flow = fragi_get32(bytes + 4);
 	out->sequence = fragi_get64(bytes + 8);

@@ -6,8 +6,8 @@
 
 /*
  * Most flows carry messages of one layout. Where the transport says whose a message is, such a
- * message leaves as NEXT: a sequence, a time and the bodies. So it needs no descriptors at either
- * end, and half as many cache lines of shared memory.
+ * message leaves as NEXT: a sequence, a time, the value and the bodies. So it needs no descriptors
+ * at either end, and half as many cache lines of shared memory.
  *
  * The sender chooses: of two messages in a row that have a layout and as many bytes, the second
  * announces its own by a flag. From then on those that fit are NEXT, also behind messages that do
@@ -57,7 +57,8 @@ uint8_t fragi_remote_tx_learn(struct fragi_remote_tx *tx, const struct frag_mess
 	struct fragi_remote_layout *layout = &tx->layout;
 	bool as_before;
 
-	if (!atomic_load_explicit(&tx->edge.endpoint->takes_next, memory_order_relaxed) ||
+	if (!fragi_layout_may_be(message) ||
+	    !atomic_load_explicit(&tx->edge.endpoint->takes_next, memory_order_relaxed) ||
 	    tx->edge.seal != NULL || fragi_layout_bytes(message) == 0 ||
 	    (layout->known != NULL && fragi_layout_fits(layout->known, message)))
 		return 0;
@@ -107,6 +108,8 @@ void fragi_remote_tx_send_next(struct fragi_remote_tx *tx, struct frag_message *
 	send->tx = tx;
 	send->message = message;
 	fragi_next_pack(&next, send->base.header);
+	memcpy(send->base.header + FRAGI_NEXT_BYTES, message->inline_value, FRAGI_MESSAGE_INLINE);
+	send->base.header_bytes = FRAGI_NEXT_BYTES + layout->value_bytes;
 	fragi_window_spend(&tx->window, layout->body_bytes + layout->descriptor_bytes);
 	fragi_remote_send_next(send, bodies, gather(message, bodies));
 }
@@ -151,12 +154,18 @@ bool fragi_remote_rx_learn(struct fragi_remote_rx *rx, const uint8_t *descriptor
 	return r == 0;
 }
 
+static const uint8_t *value_of(const struct fragi_arrival *arrival)
+{
+	return (const uint8_t *)arrival->header + FRAGI_NEXT_BYTES;
+}
+
 /* As if it had come with its descriptors. */
 static __attribute__((noinline)) enum fragi_arrival_use as_data(struct fragi_remote_rx *rx,
 								const struct fragi_next *next,
 								const struct fragi_arrival *arrival)
 {
 	const struct fragi_layout *layout = rx->layout.known;
+	uint8_t *end = rx->layout.descriptors + layout->descriptor_bytes;
 	const struct fragi_header header = {
 		.kind = FRAGI_KIND_DATA,
 		.flow = next->flow,
@@ -166,6 +175,9 @@ static __attribute__((noinline)) enum fragi_arrival_use as_data(struct fragi_rem
 		.publish_ns = next->publish_ns,
 	};
 
+	if (layout->value_bytes > 0)
+		memcpy(end - FRAGI_DESCRIPTOR_END_BYTES - layout->value_bytes, value_of(arrival),
+		       layout->value_bytes);
 	return fragi_remote_on_data(rx, &header, NULL, rx->layout.descriptors,
 				    layout->descriptor_bytes, arrival);
 }
@@ -197,10 +209,14 @@ enum fragi_arrival_use fragi_remote_on_next(struct fragi_remote_rx *rx,
 		fragi_remote_rx_broke_rule(rx, "a message like one that it never sent");
 		return FRAGI_ARRIVAL_USED;
 	}
+	if (arrival->header_bytes != FRAGI_NEXT_BYTES + layout->value_bytes) {
+		fragi_remote_rx_broke_rule(rx, "a value of another layout");
+		return FRAGI_ARRIVAL_USED;
+	}
 	if (!is_next(rx, next, arrival))
 		return as_data(rx, next, arrival);
-	r = fragi_layout_make(layout, fragi_remote_of(rx->edge.endpoint)->bodies, arrival->data,
-			      arrival->mapped, arrival->mapped_count, &message);
+	r = fragi_layout_make(layout, fragi_remote_of(rx->edge.endpoint)->bodies, value_of(arrival),
+			      arrival->data, arrival->mapped, arrival->mapped_count, &message);
 	if (r == -EBADMSG)
 		fragi_remote_rx_broke_rule(rx, "bodies of another layout");
 	else if (r < 0)

@@ -39,7 +39,8 @@ static void give_back(struct fragi_remote_send *send)
 	if (send->message != NULL)
 		fragi_pump_dispose(send->transport->remote->config.pump, send->message);
 	send->message = NULL;
-	fragi_remote_bodies_give_back(send->transport->remote->bodies, send->sealed);
+	if (send->sealed != NULL)
+		fragi_remote_bodies_give_back(send->transport->remote->bodies, send->sealed);
 	send->sealed = NULL;
 }
 
@@ -158,7 +159,6 @@ void fragi_remote_send_next(struct fragi_remote_send *send, const struct fragi_b
 		over(send);
 		return;
 	}
-	send->base.header_bytes = FRAGI_NEXT_BYTES;
 	send->endpoint->sent_count++;
 	hand_over(send, true, bodies, count);
 }

@@ -394,7 +394,7 @@ struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint 
 /* Packs the header, and starts; takes the send in every case. */
 void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
 			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count);
-/* The same of a send whose header is NEXT. */
+/* The same of a send whose header, NEXT, is packed. */
 void fragi_remote_send_next(struct fragi_remote_send *send, const struct fragi_body *bodies,
 			    uint32_t count);
 /* A header without bodies, in the name of an edge, or of the endpoint. */

@@ -57,14 +57,14 @@ static bool is_readable(const struct frag_tensor *tensor)
 
 /*
  * Makes what leaves the process here, outside the lock, and measures it. Both are kept in the
- * message.
+ * message. Descriptors of a message that may be like those before are made if they are to be sent.
  */
 static int prepare(struct fragi_remote_tx *tx, const struct frag_message *message,
-		   uint64_t *out_bytes)
+		   uint64_t *out_body_bytes, uint64_t *out_bytes)
 {
 	const struct fragi_blob *blob;
 	uint64_t bodies = 0, compacted = 0;
-	uint32_t descriptor_bytes;
+	uint32_t layout_bytes = 0;
 	size_t size;
 	int r;
 
@@ -76,13 +76,13 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 			return -EFAULT;
 		bodies += size;
 	}
-	*out_bytes = bodies;
-	if (!tx->edge.config.encrypt &&
-	    atomic_load_explicit(&tx->edge.endpoint->takes_next, memory_order_relaxed)) {
-		*out_bytes += descriptor_bytes = fragi_layout_bytes(message);
-		if (descriptor_bytes > 0)
-			return 0; /* they are made if they have to be sent */
-	}
+	*out_body_bytes = bodies;
+	if (fragi_layout_may_be(message) && !tx->edge.config.encrypt &&
+	    atomic_load_explicit(&tx->edge.endpoint->takes_next, memory_order_relaxed))
+		layout_bytes = fragi_layout_bytes(message);
+	*out_bytes = bodies + layout_bytes;
+	if (layout_bytes > 0)
+		return 0;
 	/* Before the bodies: it refuses tensors whose memory the CPU cannot read. */
 	r = fragi_message_encode(message, &blob);
 	if (r < 0)
@@ -146,8 +146,8 @@ static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t
 {
 	struct fragi_remote_tx *tx = tx_of(base);
 	struct fragi_flow_row *row = base->row;
-	uint64_t bytes = 0;
-	int r = prepare(tx, message, &bytes);
+	uint64_t bytes = 0, body_bytes = 0;
+	int r = prepare(tx, message, &body_bytes, &bytes);
 
 	if (r < 0) {
 		fragi_message_unref(message);
@@ -156,7 +156,7 @@ static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t
 	if (atomic_load_explicit(&row->sent, memory_order_relaxed) == 0)
 		atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(),
 				      memory_order_relaxed);
-	fragi_count(&row->bytes, fragi_message_bytes(message));
+	fragi_count(&row->bytes, body_bytes + message->value_size);
 	fragi_count(&row->sent, 1);
 	if (atomic_load_explicit(&base->receiver_done, memory_order_relaxed)) {
 		count_drop(tx, message, FRAGI_DROP_RECEIVER_DONE);
