@@ -8,8 +8,9 @@
 
 /*
  * Anybody who reaches a transport's port can send a message, so each is authenticated first: magic,
- * version, flow, token, epoch, direction. What fails is dropped and counted, and disturbs nobody;
- * what passes and then breaks a rule loses its peer. What passes all this and is not genuine on an
+ * version, flow, token, epoch, direction. NEXT has no token: it is taken only where the transport
+ * says that it is of the flow's peer. What fails is dropped and counted, and disturbs nobody; what
+ * passes and then breaks a rule loses its peer. What passes all this and is not genuine on an
  * encrypted flow was made by somebody who sees the flow's messages: it loses the peer too.
  */
 
