@@ -79,8 +79,8 @@ struct trace_mark {
 
 /* What was seen of an operator, a pool or a flow. */
 struct trace_sample {
-	int64_t at_ns; /* as the times of a tick */
-	uint64_t value;
+	int64_t at_ns;  /* as the times of a tick */
+	uint64_t value; /* of work of a GPU for how long, ns */
 	uint32_t host, row;
 	enum fragi_trace_kind kind;
 	bool is_placed;
@@ -113,6 +113,7 @@ enum trace_track {
 	TRACE_TRACK_OPERATOR,
 	TRACE_TRACK_POOL,
 	TRACE_TRACK_LOST,
+	TRACE_TRACK_GPU,
 };
 static inline uint64_t ctl_trace_track(uint32_t host, enum trace_track kind, uint32_t row)
 {

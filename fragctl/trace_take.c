@@ -335,7 +335,8 @@ static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
 		return r;
 	trace->samples[trace->sample_count++] = (struct trace_sample){
 		.at_ns = ctl_trace_minus((int64_t)record->begin, ahead_ns),
-		.value = record->value,
+		.value = record->kind == FRAGI_TRACE_GPU ? record->value - record->begin
+							 : record->value,
 		.host = (uint32_t)(host - trace->hosts),
 		.row = record->object,
 		.kind = record->kind,
@@ -365,6 +366,7 @@ static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 		case FRAGI_TRACE_USE:
 		case FRAGI_TRACE_POOL:
 		case FRAGI_TRACE_LOST:
+		case FRAGI_TRACE_GPU:
 			r = add_sample(trace, host, &record);
 			break;
 		default:

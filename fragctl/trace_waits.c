@@ -6,8 +6,9 @@
 #include <fragctl/perfetto.h>
 
 /*
- * Writes what was seen from time to time: what operators waited for, as slices on a track of each,
- * and how much of a pool is in use and how much of a flow was lost, as counters.
+ * Writes what was seen beside ticks: what operators waited for and what GPUs did for them, as
+ * slices on a track of each, and how much of a pool is in use and how much of a flow was lost, as
+ * counters.
  */
 static const char *const waits[FRAGI_USES] = {
 	[FRAGI_USE_INPUT] = "waits for a message", [FRAGI_USE_ROOM] = "waits for room",
@@ -111,6 +112,27 @@ static void write_level(const struct ctl_trace *trace, const struct trace_sample
 		ctl_perfetto_value(out, track, samples[i].at_ns, (int64_t)samples[i].value);
 }
 
+static void write_gpu(const struct ctl_trace *trace, const struct trace_sample *samples,
+		      uint32_t count, FILE *out)
+{
+	const struct trace_host *host = &trace->hosts[samples->host];
+	const uint64_t track = ctl_trace_track(samples->host, TRACE_TRACK_GPU, samples->row);
+	const char *op = samples->row < host->op_count ? host->ops[samples->row] : NULL;
+	int64_t written_ns = INT64_MIN;
+	char name[FRAGI_TRACE_TEXT_MAX + 16];
+
+	snprintf(name, sizeof(name), "%s: GPU", op != NULL ? op : "operator");
+	ctl_perfetto_track(out, track, ctl_trace_track(samples->host, TRACE_TRACK_PROCESS, 0),
+			   name);
+	for (uint32_t i = 0; i < count; i++) {
+		const int64_t at_ns = samples[i].at_ns > written_ns ? samples[i].at_ns : written_ns,
+			      end_ns = (int64_t)((uint64_t)samples[i].at_ns + samples[i].value);
+
+		write_wait(out, track, at_ns, end_ns, "work");
+		written_ns = end_ns > at_ns ? end_ns : at_ns;
+	}
+}
+
 /* How many samples are of the same thing as the first. */
 static uint32_t run_of(const struct ctl_trace *trace, uint32_t first)
 {
@@ -150,6 +172,10 @@ void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out)
 		const struct trace_sample *first = &trace->samples[i];
 
 		count = run_of(trace, i);
+		if (first->kind == FRAGI_TRACE_GPU) {
+			write_gpu(trace, first, count, out);
+			continue;
+		}
 		if (first->kind != FRAGI_TRACE_USE) {
 			write_level(trace, first, count, out);
 			continue;

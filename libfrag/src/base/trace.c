@@ -177,7 +177,7 @@ static void put_record(uint8_t *at, const struct fragi_trace_record *record,
 	uint64_t begin = (uint64_t)fragi_interval_ns_at(interval, record->begin),
 		 value = record->value;
 
-	if (record->kind == FRAGI_TRACE_TICK)
+	if (record->kind == FRAGI_TRACE_TICK || record->kind == FRAGI_TRACE_GPU)
 		value = (uint64_t)fragi_interval_ns_at(interval, value);
 	fragi_put64(at, begin);
 	fragi_put64(at + 8, value);

@@ -32,6 +32,8 @@ enum fragi_trace_kind {
 	FRAGI_TRACE_USE,  /* object: row of the operator; value: enum fragi_use */
 	FRAGI_TRACE_POOL, /* object: the pool; value: its blocks in use */
 	FRAGI_TRACE_LOST, /* object: row of the flow; value: messages lost so far */
+	/* by itself: work of a GPU, as a tick; object: row of the operator; value: its end */
+	FRAGI_TRACE_GPU,
 };
 
 struct fragi_trace_record {

@@ -49,6 +49,7 @@ struct fragi_op_stream {
 	/* of the tick: tensors that it holds */
 	struct frag_tensor **held;
 	uint32_t held_count, held_capacity;
+	bool has_work; /* of the tick: it was recorded (sched/stream.c) */
 };
 
 struct fragi_pool_place;

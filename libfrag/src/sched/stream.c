@@ -25,6 +25,7 @@ static int record(struct frag_tick *tick, struct fragi_work **out)
 	struct frag_err why = FRAG_ERR_INIT;
 	int r = stream->ops->record(stream->stream, out, &why);
 
+	stream->has_work = true;
 	if (r == 0)
 		return 0;
 	(void)stream->ops->finish(stream->stream, NULL);

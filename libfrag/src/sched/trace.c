@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <data/memory.h>
+#include <data/work.h>
 #include <sched/around.h>
 #include <sched/kind.h>
 #include <sched/probes.h>
@@ -26,6 +28,14 @@ struct received {
 	uint32_t row;
 };
 
+/* What the stream of an operator was given in a tick; its end is recorded on another thread. */
+struct work {
+	struct fragi_exec_trace *trace;
+	uint64_t begin;
+	_Atomic bool is_pending;
+};
+#define WORKS 64 /* ticks that a GPU is behind; the work of others is left out */
+
 struct fragi_exec_trace {
 	/* the control thread; NULL: it takes part no more */
 	_Atomic(struct fragi_trace_ring *) wanted;
@@ -36,6 +46,9 @@ struct fragi_exec_trace {
 	struct fragi_trace_ring *ring;
 	struct sent *txs;
 	struct received *rxs;
+	struct work *works; /* NULL: it has no stream */
+	uint32_t next_work;
+	_Atomic uint64_t work_ended; /* that of an earlier tick */
 };
 
 static uint32_t thread_id(void)
@@ -124,6 +137,43 @@ static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, 
 	return count;
 }
 
+/* A stream does one thing after the other, so what a tick gave it begins after what was before. */
+static void on_work_done(void *arg)
+{
+	struct work *work = arg;
+	struct fragi_exec_trace *trace = work->trace;
+	struct fragi_trace_ring *ring = atomic_load(&trace->wanted);
+	const uint64_t end = fragi_stamp(), before = atomic_exchange(&trace->work_ended, end);
+	const struct fragi_trace_record record = {
+		.begin = (int64_t)(before - work->begin) > 0 && before != 0 ? before : work->begin,
+		.value = end,
+		.object = trace->op & 0xffffff,
+		.kind = FRAGI_TRACE_GPU,
+	};
+
+	if (ring != NULL)
+		fragi_trace_put(ring, fragi_trace_take(ring, 1), &record);
+	atomic_store_explicit(&work->is_pending, false, memory_order_release);
+}
+
+/* What fails here is left out of the trace: the operator will see that its GPU has failed. */
+static void follow_work(struct fragi_exec *exec, struct fragi_exec_trace *trace, uint64_t begin)
+{
+	const struct fragi_op_stream *stream = exec->op->stream;
+	struct work *work = &trace->works[trace->next_work % WORKS];
+	struct fragi_work *recorded;
+
+	if (atomic_load_explicit(&work->is_pending, memory_order_acquire) ||
+	    stream->ops->record(stream->stream, &recorded, NULL) < 0)
+		return;
+	trace->next_work++;
+	work->begin = begin;
+	atomic_store_explicit(&work->is_pending, true, memory_order_relaxed);
+	if (recorded->ops->then(recorded, on_work_done, work) < 0)
+		atomic_store_explicit(&work->is_pending, false, memory_order_relaxed);
+	fragi_work_unref(recorded);
+}
+
 static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
@@ -142,8 +192,12 @@ static int compute(void *self, struct frag_tick *tick)
 	for (uint32_t i = 0; i < trace->rx_count; i++)
 		trace->rxs[i].first = fragi_trace_received(trace->rxs[i].rx);
 	FRAGI_PROBE(tick__begin, exec->op->subject);
+	if (trace->works != NULL)
+		exec->op->stream->has_work = false;
 	r = fragi_inside_compute(FRAGI_AROUND_TRACE, self, tick);
 	end = fragi_stamp();
+	if (trace->works != NULL && exec->op->stream->has_work)
+		follow_work(exec, trace, begin);
 	FRAGI_PROBE(tick__end, exec->op->subject, fragi_stamp_diff_ns(begin, end));
 	flows = gather(exec, trace, begin, records + 1);
 	records[0] = (struct fragi_trace_record){
@@ -200,6 +254,7 @@ void fragi_exec_trace_free(struct fragi_exec *exec)
 		return;
 	fragi_free(trace->txs);
 	fragi_free(trace->rxs);
+	fragi_free(trace->works);
 	fragi_free(trace);
 }
 
@@ -228,12 +283,18 @@ static struct fragi_exec_trace *create(const struct fragi_exec *exec,
 	trace->op = (uint32_t)(exec->row - ops);
 	trace->txs = fragi_calloc(exec->tx_count + 1, sizeof(*trace->txs));
 	trace->rxs = fragi_calloc(exec->rx_count + 1, sizeof(*trace->rxs));
-	if (trace->txs == NULL || trace->rxs == NULL) {
+	if (exec->op->stream != NULL)
+		trace->works = fragi_calloc(WORKS, sizeof(*trace->works));
+	if (trace->txs == NULL || trace->rxs == NULL ||
+	    (exec->op->stream != NULL && trace->works == NULL)) {
 		fragi_free(trace->txs);
 		fragi_free(trace->rxs);
+		fragi_free(trace->works);
 		fragi_free(trace);
 		return NULL;
 	}
+	for (uint32_t i = 0; trace->works != NULL && i < WORKS; i++)
+		trace->works[i].trace = trace;
 	trace->tx_count = exec->tx_count;
 	trace->rx_count = exec->rx_count;
 	for (uint32_t i = 0; i < exec->tx_count; i++) {
