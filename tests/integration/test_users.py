@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import unittest
 
 import cluster
@@ -394,8 +395,10 @@ class Believed(cluster.ClusterTest):
             self.assertIn("%s belongs to another user (65534)" % self.other, d.stderr)
 
     def test_root_lists_the_keys_of_another_user(self):
-        os.chmod(self.folder, 0o755)
-        key = self.path("frag.key")
+        folder = tempfile.TemporaryDirectory(dir="/tmp")  # other users reach no folder of tests
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        key = os.path.join(folder.name, "frag.key")
         subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new", "--name", "node7", key], env=self.env, check=True)
         os.chown(key, NOBODY, NOBODY)
         listed = self.start("fragctl", "key", "list", key)
