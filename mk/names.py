@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the files and names in `code quotes` of the pages for developers exist, and the tests
-that tests/skips names.
+that tests/skips names; and that it names each test in Python that may be skipped.
 
 - What has a slash or a known ending is a file or folder of the tree, or one that make creates.
 - What looks like an identifier (it has an underscore, or stands before a bracket) occurs in the
   sources, or is the name of a file of them or of a planted mistake.
 """
+import ast
 import importlib
 import os
 import re
@@ -71,6 +72,39 @@ def lacks_test(name):
     return group is None or not (method == "*" or hasattr(group, method))
 
 
+def functions(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def called(node):
+    """Names of what is called in it."""
+    calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return {getattr(f, "attr", None) or getattr(f, "id", None) for f in calls}
+
+
+def skippable(name, tree):
+    """Tests of a module that skip themselves, by a function of the module or by a decorator."""
+    skipping, more = set(), {"skipTest", "SkipTest"}
+    while more - skipping:
+        skipping |= more
+        more = {
+            f.name
+            for f in functions(tree)
+            if called(f) & skipping and not f.name.startswith(("test_", "setUp", "__"))
+        }
+
+    def may_skip(node, parts):
+        decorated = any("skip" in ast.dump(d) for d in node.decorator_list)
+        return decorated or any(called(part) & skipping for part in parts)
+
+    for group in (n for n in tree.body if isinstance(n, ast.ClassDef)):
+        methods = [n for n in group.body if isinstance(n, ast.FunctionDef)]
+        whole = may_skip(group, [m for m in methods if m.name.startswith("setUp")])
+        for m in methods:
+            if m.name.startswith("test_") and (whole or may_skip(m, [m])):
+                yield "%s::%s.%s" % (name, group.name, m.name)
+
+
 def main():
     listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True)
     files = {f for f in listed.stdout.splitlines() if os.path.exists(f)}
@@ -93,6 +127,14 @@ def main():
         for name in filter(lacks_test, run.known_skips(file)):
             print("tests/%s: there is no test %s" % (file, name))
             wrong = 1
+    skips = run.known_skips("skips")
+    scripts = re.compile(r"tests/(%s)/test_\w+\.py" % "|".join(run.PYTHON_FOLDERS))
+    for path in sorted(filter(scripts.fullmatch, files)):
+        with open(path, encoding="utf-8") as f:
+            for name in skippable(os.path.basename(path)[:-3], ast.parse(f.read())):
+                if name not in skips:
+                    print("%s: %s may be skipped, and tests/skips does not say why" % (path, name))
+                    wrong = 1
     return wrong
 
 
