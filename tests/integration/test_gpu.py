@@ -133,6 +133,20 @@ class Memory(Gpu):
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 0)
 
+    def test_waiting_for_memory_of_a_pool_without_blocks(self):
+        """Its tensors come slower than they are taken, and the pool has memory for one."""
+        app = APP.replace("parameters: {verify: true}", "parameters: {verify: true}, conditions: "
+                          "[{type: periodic, recess_period: 10ms}]")
+        pool = ("{type: stream_ordered_allocator, device_memory_initial_size: 0, "
+                "device_memory_max_size: 2K}")
+        waits = ", {type: memory_available, allocator: $pool, min_bytes: 2K}]"
+        r = self.fragctl("run", app.replace("count: 20}]", "count: 20}" + waits)
+                         % (pool, "device"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("rx received message 20:", r.stderr)
+        r = self.fragctl("run", app % (pool, "device"))
+        self.assertRegex(r.stderr, r"app\.tx: cannot make tensor \d+: there is no memory")
+
     def test_an_allocator_without_that_memory_fails_the_operator(self):
         for pool, storage in ((BLOCKS % 1, "system"), ("{type: rmm_allocator}", "cuda_managed")):
             with self.subTest(pool=pool, storage=storage):

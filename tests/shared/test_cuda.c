@@ -528,8 +528,8 @@ static void expect_level(const struct frag_resource *pool, size_t free, uint64_t
 {
 	struct fragi_blocks level;
 
-	cr_assert_not_null(pool->level);
-	pool->level(pool->allocator.state, &level);
+	cr_assert_not_null(pool->allocator.level);
+	pool->allocator.level(pool->allocator.state, &level);
 	cr_expect_eq(level.all, 16 * KIB);
 	cr_expect_eq(level.block_bytes, 1);
 	cr_expect_eq(level.free, free);

@@ -606,7 +606,7 @@ Test(inputs, between_fragments_too)
 
 Test(inputs, mistakes_are_refused_with_a_sentence)
 {
-	BAD("resources: {pool: {type: block_memory_pool, block_size: 64, num_blocks: 2}, heap: {type: unbounded_allocator}}\n"
+	BAD("resources: {pool: {type: block_memory_pool, block_size: 64, num_blocks: 2}, heap: {type: unbounded_allocator}, gpu: {type: stream_ordered_allocator, device_memory_initial_size: 1K, device_memory_max_size: 2K}}\n"
 	    "operators:\n"
 	    "  a: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool}]}\n"
 	    "  b: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool, min_blocks: 3}]}\n"
@@ -622,6 +622,8 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "  l: {type: borrower, parameters: {pool: $pool}, conditions: [{type: multi_message_available}]}\n"
 	    "  m: {type: two, conditions: [{type: expiring_message_available, receiver: a, max_batch_size: 2}]}\n"
 	    "  n: {type: two, conditions: [{type: multi_message_available_timeout, sampling_mode: Sum}]}\n"
+	    "  o: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $gpu, min_bytes: 2049}]}\n"
+	    "  p: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $gpu, min_bytes: 2048}]}\n"
 	    "  ty: {type: source}\n"
 	    "flows: [ty -> g.a, ty -> g.b, ty -> h.a, ty -> h.b, ty -> i.a, ty -> i.b, ty -> j.a, ty -> j.b, ty -> k.a, ty -> k.b, ty -> m.a, ty -> m.b, ty -> n.a, ty -> n.b]\n",
 	    "test.yaml:5:63: app.a: condition memory_available: give either min_bytes or min_blocks, more than 0\n"
@@ -638,5 +640,6 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "test.yaml:16:63: app.l: condition multi_message_available: the operator has no inputs\n"
 	    "test.yaml:17:31: app.m: condition expiring_message_available: parameter \"max_delay_ns\" (duration) is required and not set\n"
 	    "test.yaml:18:31: app.n: condition multi_message_available_timeout: parameter \"execution_frequency\" (duration) is required and not set\n"
-	    "test.yaml:18:86: app.n: condition multi_message_available_timeout: parameter \"sampling_mode\": \"Sum\" is not a valid choice; choices: SumOfAll, PerReceiver\n");
+	    "test.yaml:18:86: app.n: condition multi_message_available_timeout: parameter \"sampling_mode\": \"Sum\" is not a valid choice; choices: SumOfAll, PerReceiver\n"
+	    "test.yaml:19:63: app.o: condition memory_available: min_bytes is 2049, and resource \"gpu\" has 2048 bytes; lower min_bytes, or make the pool larger\n");
 }

@@ -34,13 +34,12 @@ static int refuse_size(const struct memory_available *s, const char *name, struc
 {
 	struct fragi_blocks blocks;
 
-	if (allocator_of(s)->blocks == NULL)
-		return s->min_blocks == 0
-			       ? 0
-			       : frag_err_set(err, -EINVAL,
-					      "resource \"%s\" has no blocks; give min_bytes",
-					      name);
-	allocator_of(s)->blocks(allocator_of(s)->state, &blocks);
+	if (allocator_of(s)->blocks == NULL && s->min_blocks > 0)
+		return frag_err_set(err, -EINVAL, "resource \"%s\" has no blocks; give min_bytes",
+				    name);
+	if (allocator_of(s)->level == NULL)
+		return 0;
+	allocator_of(s)->level(allocator_of(s)->state, &blocks);
 	if ((uint64_t)s->min_blocks > blocks.all)
 		return frag_err_set(
 			err, -EINVAL,
@@ -67,13 +66,13 @@ static int bind(void *state, struct frag_condition *condition, struct frag_err *
 		return frag_err_set(err, -EINVAL,
 				    "resource \"%s\" is no allocator; name one that is", name);
 	r = refuse_size(s, name, err);
-	if (r == 0 && allocator_of(s)->blocks != NULL)
+	if (r == 0 && allocator_of(s)->level != NULL)
 		fragi_memory_watch(&s->watch, allocator_of(s),
 				   (struct fragi_notify){freed, condition});
 	return r;
 }
 
-/* An allocator without blocks takes from the system, and has what the system has. */
+/* An allocator that nothing bounds takes from the system, and has what the system has. */
 static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
 	const struct memory_available *s = state;
@@ -82,9 +81,9 @@ static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 
 	(void)now_ns;
 	(void)out_until_ns;
-	if (allocator->blocks == NULL)
+	if (allocator->level == NULL)
 		return FRAG_READY;
-	allocator->blocks(allocator->state, &blocks);
+	allocator->level(allocator->state, &blocks);
 	return blocks.free >= (uint64_t)s->min_blocks &&
 			       blocks.free * blocks.block_bytes >= s->min_bytes
 		       ? FRAG_READY

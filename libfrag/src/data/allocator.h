@@ -39,6 +39,8 @@ struct fragi_allocator {
 	_Atomic(struct fragi_memory_watch *) watches;
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
+	/* how full it is: its blocks, or bytes; NULL: nothing bounds it. From any thread. */
+	void (*level)(const void *state, struct fragi_blocks *out);
 	bool is_pinned; /* the memory that alloc gives is pinned; else it is system memory */
 	/*
 	 * Memory of other devices, as the functions of struct fragi_memory; -EXDEV: it has none of

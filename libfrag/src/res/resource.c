@@ -67,7 +67,8 @@ int fragi_resource_create(const struct frag_resource_type *type,
 	resource->allocator.free = type->free != NULL ? type->free : free_nothing;
 	if (built_in != NULL) {
 		resource->allocator.blocks = built_in->blocks;
-		resource->level = built_in->blocks != NULL ? built_in->blocks : built_in->level;
+		resource->allocator.level =
+			built_in->blocks != NULL ? built_in->blocks : built_in->level;
 		resource->allocator.alloc_on = built_in->alloc_on;
 		resource->allocator.free_on = built_in->free_on;
 	}

@@ -39,8 +39,6 @@ struct frag_resource {
 	const char *announced;                     /* in arena; NULL: nothing */
 	/* how many blocks its flows can hold (graph/pools.h); 0: not known. Constant after wire. */
 	uint64_t blocks_needed;
-	/* how full it is: its blocks, or bytes; NULL: nothing bounds it */
-	void (*level)(const void *state, struct fragi_blocks *out);
 };
 
 extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_green_context,

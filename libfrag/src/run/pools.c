@@ -59,7 +59,7 @@ static const struct frag_resource *next_pool(const struct fragi_run *run, struct
 		while (at->resource < fragment->resource_count) {
 			const struct frag_resource *resource = fragment->resources[at->resource++];
 
-			if (resource->level != NULL)
+			if (resource->allocator.level != NULL)
 				return resource;
 		}
 	}
@@ -94,7 +94,7 @@ void fragi_run_look_at_pools(struct fragi_run *run, uint64_t ns)
 	for (uint32_t i = 0; i < FRAGI_POOLS_MAX && (pool = next_pool(run, &at)) != NULL; i++) {
 		struct fragi_pool_row *row = &run->ledger.head->pools[i];
 
-		pool->level(pool->allocator.state, &blocks);
+		pool->allocator.level(pool->allocator.state, &blocks);
 		set(&row->blocks, blocks.all);
 		set(&row->block_bytes, blocks.block_bytes);
 		set(&row->free, blocks.free);
