@@ -368,6 +368,24 @@ Test(ops_segmentation_postprocessor, where_boxes_overlap_the_nearer_one_has_the_
 	finish(h, m);
 }
 
+/* [2, 2, 1], with the elements of a column side by side */
+static struct frag_tensor *in_columns(void)
+{
+	static const int64_t shape[] = {2, 2, 1}, strides[] = {1, 2, 1};
+	static float values[4];
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_wrap(&(struct frag_dltensor){.data = values,
+							      .device = {FRAG_DEVICE_CPU, 0},
+							      .ndim = 3,
+							      .dtype = {FRAG_DTYPE_FLOAT, 32, 1},
+							      .shape = (int64_t *)shape,
+							      .strides = (int64_t *)strides},
+				      NULL, NULL, &t),
+		     0);
+	return t;
+}
+
 Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
 {
 	static const float nan_pixel[] = {0.1f, NAN, 0.3f, 0.4f};
@@ -377,6 +395,11 @@ Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
 	tick_fails(h, "picture 0 of the network holds numbers that are none (NaN); check");
 	give_tensor(h, "in_tensor", "", FLOATS(1, SIDES(4), nan_pixel));
 	tick_fails(h, "has 1 dimensions; a network for segmentation gives [rows, columns");
+	give_tensor(h, "in_tensor", "",
+		    tensor(FRAG_DTYPE_INT, 3, (const int64_t[]){1, 1, 1}, "abc"));
+	tick_fails(h, "the elements of the tensor \"\" are not f32; in_tensor_name selects");
+	give_tensor(h, "in_tensor", "", in_columns());
+	tick_fails(h, "has gaps, or its last dimension is not the innermost one in memory; send");
 	frag_harness_destroy(h);
 	h = make(masks, NULL);
 	give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel));

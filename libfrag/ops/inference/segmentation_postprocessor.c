@@ -14,7 +14,7 @@ struct segmentation_postprocessor {
 	const char *boxes_tensor_name;
 	double threshold;
 	int64_t rows, columns;
-	bool instances;
+	bool instances, has_warned;
 	struct frag_resource *allocator, *cuda_stream_pool;
 
 	struct gpu_twin twin;
@@ -89,7 +89,7 @@ static int setup(void *state, struct frag_op *op)
 }
 
 /* Describes the tensor of the network. Returns 0 with the number of pictures in it. */
-static int describe(const struct segmentation_postprocessor *sp, struct frag_op *op,
+static int describe(struct segmentation_postprocessor *sp, struct frag_op *op,
 		    const struct frag_tensor *tensor, struct mask_source *out, int64_t *out_count)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
@@ -97,12 +97,16 @@ static int describe(const struct segmentation_postprocessor *sp, struct frag_op 
 	int32_t first = dl->ndim - 3;
 	const int64_t *sides = dl->shape + (first >= 0 ? first : 0);
 
-	if (dl->dtype.code != FRAG_DTYPE_FLOAT || dl->dtype.bits != 32 || dl->dtype.lanes != 1 ||
-	    !frag_tensor_is_compact(tensor) ||
+	if (dl->dtype.code != FRAG_DTYPE_FLOAT || dl->dtype.bits != 32 || dl->dtype.lanes != 1)
+		return frag_op_fail(
+			op, -EINVAL,
+			"the elements of the tensor \"%s\" are not f32; in_tensor_name selects the output of the network",
+			sp->in_tensor_name);
+	if (!frag_tensor_is_compact(tensor) ||
 	    (uintptr_t)frag_tensor_data(tensor) % sizeof(float) != 0)
 		return frag_op_fail(
 			op, -EINVAL,
-			"the tensor \"%s\" is not f32 without gaps; in_tensor_name selects the output of the network",
+			"the tensor \"%s\" has gaps, or its last dimension is not the innermost one in memory; send a copy that is contiguous",
 			sp->in_tensor_name);
 	if (dl->ndim != 3 && dl->ndim != 4)
 		return frag_op_fail(
@@ -131,6 +135,13 @@ static int describe(const struct segmentation_postprocessor *sp, struct frag_op 
 			op, -EINVAL,
 			"the tensor \"%s\" has one class, and network_output_type is softmax; set it to sigmoid, or check data_format, which is %s",
 			sp->in_tensor_name, sp->data_format);
+	if (!out->softmax && out->channels > 1 && !sp->has_warned) {
+		sp->has_warned = true;
+		frag_op_log(
+			op,
+			"Only the first channel will be used: network_output_type is sigmoid, and the tensor \"%s\" has %lld",
+			sp->in_tensor_name, (long long)out->channels);
+	}
 	return 0;
 }
 
