@@ -280,6 +280,64 @@ class Gpu(unittest.TestCase):
             )
         self.assertFalse(hasattr(frag.empty((8,)), "__cuda_array_interface__"))
 
+    def test_streams_of_programs_of_holoscan(self):
+        """Each is made once, waited for at the end of a tick, and destroyed with the run."""
+        from frag.holoscan import _finder
+
+        _finder.install()
+        from holoscan.conditions import CountCondition as HoloscanCount
+        from holoscan.core import Application, Operator
+        from holoscan.operators import PingRxOp
+        from holoscan.resources import CudaStreamPool
+
+        driver = ctypes.CDLL("libcuda.so.1")
+        waits = []
+
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                mine = context.allocate_cuda_stream("mine")
+                self.streams = (mine, context.allocate_cuda_stream("other"))
+                self.known = [context.device_from_stream(x) for x in (*self.streams, 1, 0, 12345)]
+                op_output.set_cuda_stream(mine, "out")
+                try:
+                    op_output.set_cuda_stream(12345, "out")
+                except RuntimeError as error:
+                    self.refused = str(error)
+                waits.append(driver.fake_cuda_calls(b"cuStreamSynchronize"))
+                op_output.emit(1, "out")
+
+        class Rx(PingRxOp):
+            def compute(self, op_input, op_output, context):
+                waits.append(driver.fake_cuda_calls(b"cuStreamSynchronize"))
+                self.value = op_input.receive("in")
+                self.streams = (op_input.receive_cuda_stream("in"),
+                                op_input.receive_cuda_stream("in", allocate=False),
+                                *op_input.receive_cuda_streams("in"))
+                self.again = op_input.receive_cuda_stream("in")
+
+        class Both(Application):
+            def compose(self):
+                self.tx = Tx(self, CudaStreamPool(self, name="own"),
+                             HoloscanCount(self, 1), name="tx")
+                self.rx = Rx(self, name="rx")
+                self.add_flow(self.tx, self.rx)
+
+        app, left = Both(), driver.fake_cuda_left()
+        app.run()
+        self.assertEqual(app.rx.value, 1)
+        self.assertEqual(len({*app.tx.streams, *app.rx.streams, 0}), 5)
+        self.assertEqual(app.rx.streams[1:], (1, 1))
+        self.assertEqual(app.rx.again, app.rx.streams[0])
+        self.assertEqual(app.tx.known, [0, 0, 0, None, None])
+        self.assertIn("take one by allocate_cuda_stream", app.tx.refused)
+        self.assertEqual(waits[1] - waits[0], 2)
+        self.assertEqual(driver.fake_cuda_left(), left)
+        self.assertEqual((list(app.tx.resources), list(app.rx.resources)),
+                         (["own"], ["rx_stream_pool"]))
+
     def test_what_cannot_be(self):
         class NoGpu(Emits):
             gpu = 77

@@ -4,7 +4,7 @@ from collections import deque
 
 from . import _log
 from ._component import unsupported
-from ._gpu import default_stream, has_gpu
+from ._gpu import Streams, default_stream, has_gpu
 from ._message import Message, clear_metadata
 from ._operator import OperatorStatus
 from ._spec import IOSpec
@@ -121,8 +121,9 @@ class InputContext(InputContextBase):
         return name
 
     def receive_cuda_stream(self, input_port_name=None, allocate=True):
-        """The default stream: what was received is written already, and emit waits for it."""
-        return default_stream()
+        """The operator's own stream, or the default stream: what was received is written already.
+        """
+        return self._operator._context._streams.get("") if allocate else default_stream()
 
     def receive_cuda_streams(self, input_port_name=None):
         return [default_stream() or None]
@@ -246,6 +247,7 @@ class OutputContext(OutputContextBase):
 
     def _flush(self):
         """The end of the tick."""
+        self._operator._context._streams.wait()
         for output in self._outputs.values():
             for message in output.messages:
                 self._send(output, message)
@@ -272,8 +274,11 @@ class OutputContext(OutputContextBase):
         return self._outputs[name]
 
     def set_cuda_stream(self, stream_ptr, output_port_name=None):
-        if stream_ptr not in (0, default_stream()):
-            unsupported("OutputContext.set_cuda_stream", "synchronize the stream before emit")
+        """Of a stream of the operator; it is waited for before its messages leave."""
+        if stream_ptr not in (0, default_stream()) and \
+                stream_ptr not in self._operator._context._streams:
+            unsupported("OutputContext.set_cuda_stream with a stream that frag has not made",
+                        "take one by allocate_cuda_stream, or synchronize it before emit")
 
 
 class ExecutionContextBase:
@@ -295,6 +300,7 @@ class ExecutionContext(ExecutionContextBase):
         self._operator = operator
         self.input = input
         self.output = output
+        self._streams = Streams()
         return self
 
     def find_operator(self, op_name=""):
@@ -315,10 +321,14 @@ class ExecutionContext(ExecutionContextBase):
         return has_gpu()
 
     def allocate_cuda_stream(self, stream_name=""):
-        return default_stream()
+        """The operator's stream of this name."""
+        return self._streams.get(stream_name)
 
     def synchronize_streams(self, cuda_stream_ptrs, target_cuda_stream_ptr):
-        pass
+        """Work on the target comes after what the others were given."""
+        self._streams.wait()
 
     def device_from_stream(self, cuda_stream_ptr):
-        return 0 if cuda_stream_ptr and cuda_stream_ptr == default_stream() else None
+        known = cuda_stream_ptr and (cuda_stream_ptr == default_stream()
+                                     or cuda_stream_ptr in self._streams)
+        return 0 if known else None

@@ -8,12 +8,13 @@ from . import _environment, _log
 from ._component import ConditionType, SchedulingStatusType
 from ._data_logger import listen
 from ._contexts import ExecutionContext, InputContext, OutputContext
+from ._gpu import has_gpu
 from ._graph import in_order
 from ._metadata import MetadataPolicy
 from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, check_sizes
 from ._spec import IOSpec
 from .conditions import AsynchronousCondition
-from .resources import RealtimeClock
+from .resources import CudaStreamPool, RealtimeClock
 
 _ANY = IOSpec.ANY_SIZE
 _STATUS = {"idle": OperatorStatus.IDLE, "ticking": OperatorStatus.TICKING,
@@ -423,6 +424,9 @@ class Run:
         node._input = InputContext._of(node)
         node._output = OutputContext._of(node, self.default_policy)
         node._context = ExecutionContext._of(node, node._input, node._output)
+        if has_gpu() and not any(isinstance(x, CudaStreamPool) for x in node._resources.values()):
+            pool = node.name + "_stream_pool"
+            node._resources[pool] = CudaStreamPool(fragment, name=pool)
         policy = node._metadata_policy
         if policy == MetadataPolicy.DEFAULT:
             policy = fragment.metadata_policy
@@ -579,6 +583,8 @@ class Run:
                     fragment._scheduler._clock.clock_impl()._live = None
             self.finish_loggers()
             for node in self.names:
+                if node._context is not None:
+                    node._context._streams.close()
                 node._body = node._input = node._output = node._context = node._async = None
                 for condition in node._conditions.values():
                     condition._live = None
