@@ -15,21 +15,22 @@ from frag.holoscan._run import Run
 
 _finder.install()
 
-from holoscan.conditions import CountCondition  # noqa: E402
+from holoscan.conditions import CountCondition, MemoryAvailableCondition  # noqa: E402
 from holoscan.core import (  # noqa: E402
     Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource,
-    DefaultFragmentService, DLDeviceType, Fragment, IOSpec, Operator, Resource, Tensor,
-    kwargs_to_arglist, py_object_to_arg)
+    DefaultFragmentService, DLDeviceType, Executor, Fragment, IOSpec, Operator, Resource, Tensor,
+    arg_to_py_object, kwargs_to_arglist, py_object_to_arg)
 from holoscan.data_loggers import (  # noqa: E402
     AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
 from holoscan.logger import set_log_pattern  # noqa: E402
 from holoscan.operators import (  # noqa: E402
     BayerDemosaicOp, FormatConverterOp, GXFCodeletOp, HolovizOp, InferenceOp, PingRxOp,
-    PingTensorRxOp, PingTensorTxOp, PingTxOp, VideoStreamRecorderOp, VideoStreamReplayerOp)
+    PingTensorRxOp, PingTensorTxOp, PingTxOp, SegmentationPostprocessorOp, VideoStreamRecorderOp,
+    VideoStreamReplayerOp)
 from holoscan.operators.holoviz import _holoviz_str_to_color_space  # noqa: E402
 from holoscan.operators.ping_tx import PingTxOp as PingTxOpOfModule  # noqa: E402
 from holoscan.resources import (  # noqa: E402
-    BlockMemoryPool, MemoryStorageType, UnboundedAllocator)
+    BlockMemoryPool, MemoryStorageType, RMMAllocator, UnboundedAllocator)
 
 
 try:
@@ -299,6 +300,80 @@ class Operators(unittest.TestCase):
         self.assertEqual(shapes, [("half", (1, 2, 3))])
         graph = Run(App(compose)).graph.to_yaml()
         self.assertRegex(graph, r'format_converter.*"metadata_policy": "update"')
+
+    @unittest.skipUnless(numpy, "needs numpy")
+    def test_failures_have_holoscans_words(self):
+        """Frag's sentence stands before them; what is right fails nowhere."""
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                op_output.emit({"frame": self.array}, "out")
+
+        def run(cls, array, **options):
+            def compose(app):
+                tx = Tx(app, CountCondition(app, 1), name="tx")
+                tx.array = array
+                op = cls(app, in_tensor_name="frame", name="op", **options)
+                app.add_flow(tx, op, {("out", next(iter(op.spec.inputs)))})
+                app.add_flow(op, PingTensorRxOp(app, name="rx"))
+
+            App(compose).run()
+
+        def converter(shape, order="C"):
+            return lambda: run(FormatConverterOp, numpy.zeros(shape, "uint8", order),
+                               pool=self.pool, in_dtype="rgba8888", out_dtype="rgb888")
+
+        def masks(dtype, order="C"):
+            return lambda: run(SegmentationPostprocessorOp, numpy.zeros((8, 9, 2), dtype, order),
+                               allocator=self.pool)
+
+        def bayer(order):
+            return lambda: run(BayerDemosaicOp, numpy.zeros((8, 10), "uint8", order),
+                               pool=self.pool)
+
+        for words, wrong, right in (
+                ("Tensor is expected to be in a C-contiguous memory layout",
+                 converter((8, 9, 4), "F"), converter((8, 9, 4))),
+                ("Expected a tensor with 2 or 3 dimensions", converter((4,)), None),
+                ("Failed to verify the channels for the expected input dtype",
+                 converter((8, 9, 3)), None),
+                ("Failed to verify the channels for the expected input dtype",
+                 converter((8, 9, 5)), None),
+                ("Input tensor must be of type float32", masks("uint8"), masks("float32")),
+                ("Input tensor must have row-major memory layout", masks("float32", "F"), None),
+                ("Tensor must have a row-major memory layout", bayer("F"), bayer("C"))):
+            with self.subTest(words), contextlib.redirect_stderr(io.StringIO()) as err:
+                with self.assertRaisesRegex(RuntimeError, r"^fragment\.op: .+ \(%s\)$" % words):
+                    wrong()
+                self.assertIn("(%s)" % words, err.getvalue())
+            with contextlib.redirect_stderr(io.StringIO()) as err:
+                if right is not None:
+                    right()
+            self.assertNotIn("error", err.getvalue())
+
+    def test_memory_of_an_rmm_allocator_is_always_there(self):
+        """Holoscan does not know how much of it is free."""
+        rmm = RMMAllocator(self.app)
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            condition = MemoryAvailableCondition(self.app, rmm, min_bytes=5)
+            self.assertEqual((condition._frag_type, condition._declare()),
+                             ("boolean", {"enable_tick": True}))
+        self.assertIn("[warning]", err.getvalue())
+        condition = MemoryAvailableCondition(self.app, self.pool, min_bytes=5)
+        self.assertEqual((condition._frag_type, condition._declare()),
+                         ("memory_available", {"allocator": self.pool, "min_bytes": 5}))
+
+    def test_what_only_a_running_application_has(self):
+        op = HolovizOp(self.app)
+        with self.assertRaisesRegex(RuntimeError, "initialized when their application starts"):
+            op.initialize()
+        arg, = [arg for arg in op.args if arg.name == "render_buffer_input"]
+        with self.assertRaisesRegex(RuntimeError, "has no value in Python"):
+            arg_to_py_object(arg)
+        self.assertIsNone(Executor(self.app).context)
+        self.assertIsNotNone(self.app.executor.context)
 
     def test_later_arguments_count_more(self):
         op = FormatConverterOp(self.app, pool=self.pool, out_dtype="rgb888", resize_width=7)

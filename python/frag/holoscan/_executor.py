@@ -9,7 +9,7 @@ class Executor:
 
     def __init__(self, fragment):
         self.fragment = fragment
-        self.context = object()  # Holoscan's is a pointer, which programs pass on
+        self.context = None
 
     @property
     def context_uint64(self):

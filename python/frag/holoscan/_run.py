@@ -574,8 +574,12 @@ class Run:
             frag_run.execute(*self.graph._prepare())
         except frag.Error as error:
             if self.error is None:
-                _log.error("%s", error)
-                raise RuntimeError(str(error)) from error
+                text = str(error)
+                for node in self.names:
+                    if node._native_type is not None and self._id_of(node) + ": " in text:
+                        text = node._in_holoscans_words(text)
+                _log.error("%s", text)
+                raise RuntimeError(text) from error
         finally:
             for fragment in {*self.fragments, self.app}:
                 fragment._runner = None

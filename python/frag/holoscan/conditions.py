@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.conditions: conditions of frag with Holoscan's names."""
+from . import _log
 from ._component import GXFCondition
 from ._args import Arg, ArgType, ArgElementType
 from ._enums import make
+from .resources import RMMAllocator
 
 AsynchronousEventState = make("AsynchronousEventState",
                               "READY WAIT EVENT_WAITING EVENT_DONE EVENT_NEVER")
@@ -195,7 +197,6 @@ class ExpiringMessageAvailableCondition(_Plain):
 class MemoryAvailableCondition(_Plain):
     """An allocator has memory."""
     _gxf_typename = "nvidia::gxf::MemoryAvailableSchedulingTerm"
-    _frag_type = "memory_available"
     _types = {"allocator": "std::shared_ptr<Resource>", "min_bytes": "uint64_t",
               "min_blocks": "uint64_t"}
 
@@ -209,6 +210,22 @@ class MemoryAvailableCondition(_Plain):
                             min_blocks=min_blocks)
 
     allocator = _value("allocator")
+
+    @property
+    def _frag_type(self):
+        return "boolean" if self._is_always else "memory_available"
+
+    @property
+    def _is_always(self):
+        """Holoscan does not know how full such an allocator is, and programs rely on it."""
+        return isinstance(self.allocator, RMMAllocator)
+
+    def _declare(self):
+        if not self._is_always:
+            return super()._declare()
+        _log.warning("'%s': it does not hold an operator back, as in Holoscan, since the RMM "
+                     "allocator does not support this API", self.name)
+        return {"enable_tick": True}
 
 
 class MessageAvailableCondition(_Plain):

@@ -11,3 +11,4 @@ class GXFExecutor(Executor):
 
     def __init__(self, app):
         super().__init__(app)
+        self.context = object()  # Holoscan's is a pointer, which programs pass on

@@ -7,7 +7,7 @@ from .. import _entities, _environment, _log
 from .._operator import Operator
 from .._tensor import as_array, is_tensor_like
 from ..resources import UnboundedAllocator
-from ._native import NativeOperator
+from ._native import ROW_MAJOR, NativeOperator
 
 _DTYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>",
            "complex128": "complex<double>", "bool": "uint8_t"}
@@ -83,6 +83,10 @@ class FormatConverterOp(NativeOperator):
     _outputs = ("tensor",)
     _same = ("pool", "out_dtype", "in_dtype", "in_tensor_name", "out_tensor_name", "scale_min",
              "scale_max", "alpha_value", "resize_height", "resize_width", "resize_mode")
+    _says = (("not adjacent", "Tensor is expected to be in a C-contiguous memory layout"),
+             ("2 nor 3 dimensions", "Expected a tensor with 2 or 3 dimensions"),
+             *((ours, "Failed to verify the channels for the expected input dtype")
+               for ours in ("correct in_dtype", "3 nor 4 channels")))
 
     def __init__(self, fragment, *args, pool, out_dtype, in_dtype="", in_tensor_name="",
                  out_tensor_name="", scale_min=0.0, scale_max=1.0, alpha_value=255,
@@ -285,6 +289,8 @@ class SegmentationPostprocessorOp(NativeOperator):
     _inputs = ("in_tensor",)
     _outputs = ("out_tensor",)
     _same = ("allocator", "in_tensor_name", "network_output_type", "data_format")
+    _says = (("are not f32", "Input tensor must be of type float32"),
+             ("has gaps", "Input tensor must have row-major memory layout"))
 
     def __init__(self, fragment, *args, allocator, in_tensor_name="",
                  network_output_type="softmax", data_format="hwc", cuda_stream_pool=None,
@@ -322,6 +328,7 @@ class BayerDemosaicOp(NativeOperator):
     _outputs = ("transmitter",)
     _frag_ports = {"receiver": "source_video", "transmitter": "tensor"}
     _same = ("pool", "in_tensor_name", "out_tensor_name", "alpha_value")
+    _says = ROW_MAJOR
 
     def __init__(self, fragment, *args, pool, cuda_stream_pool=None, in_tensor_name="",
                  out_tensor_name="", interpolation_mode=0, bayer_grid_pos=2, generate_alpha=False,

@@ -12,6 +12,8 @@ from .._component import Parameter, ResourceBase, Unsupported
 from .._operator import OperatorBase
 from .._spec import OperatorSpec
 
+ROW_MAJOR = (("not adjacent", "Tensor must have a row-major memory layout"),)
+
 
 def place():
     """The file and line outside of this package that called."""
@@ -30,6 +32,7 @@ class NativeOperator(OperatorBase):
     _same = ()  # parameters that are called as the arguments
     _types = {}  # types of arguments, where the value does not say it
     _refused = None  # why no graph can have it
+    _says = ()  # words of a failure of frag's operator, and those of Holoscan's
 
     def _make(self, fragment, args, name, **values):
         """What the constructors do. None: the argument was not given."""
@@ -71,11 +74,20 @@ class NativeOperator(OperatorBase):
             if arg.name in self._given and arg.has_value:
                 self._given[arg.name] = arg_to_py_object(arg)
 
+    def initialize(self):
+        if self._context is None:
+            raise RuntimeError("%s: operators in C are initialized when their application starts"
+                               % self.name)
+
     def _native_parameters(self):
         """The parameters of frag's operator."""
         if self._refused is not None:
             self.refuse(type(self).__name__, self._refused)
         return {key: self._given[key] for key in self._same if self._given[key] is not None}
+
+    def _in_holoscans_words(self, text):
+        """A failure with the words that programs may look for."""
+        return next(("%s (%s)" % (text, words) for ours, words in self._says if ours in text), text)
 
     def refuse(self, what, instead):
         raise Unsupported("%s: %s is not supported by frag; %s" % (self._place, what, instead))

@@ -3,10 +3,11 @@
 
 What a window alone can do is refused when the application starts.
 """
+from .._args import Arg, ArgElementType, ArgType
 from .._enums import Enum, make
 from .._registry import registry
 from .._text import scalar
-from ._native import NativeOperator
+from ._native import ROW_MAJOR, NativeOperator
 
 __all__ = ["HolovizOp", "Pose3D"]
 
@@ -177,6 +178,7 @@ _OUTPUTS = {"enable_render_buffer_output": "render_buffer_output",
 class HolovizOp(NativeOperator):
     """Shows pictures, made of layers, on a web page."""
     _native_type = "viewer"
+    _says = ROW_MAJOR
     _same = ("width", "height", "framerate", "window_title", "camera_eye", "camera_look_at",
              "camera_up")
     InputType = _InputType
@@ -241,6 +243,12 @@ class HolovizOp(NativeOperator):
         for key, port in _OUTPUTS.items():
             if key in self._enabled:
                 spec.output(port)
+
+    def initialize(self):
+        for key in _BUFFERS[:4:2]:
+            self._args.append(Arg(key.removeprefix("enable_"), self._spec,
+                                  ArgType(ArgElementType.IO_SPEC)))
+        super().initialize()
 
     def default_window_close_callback(self):
         """Ends the application, if it runs."""
