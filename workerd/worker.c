@@ -94,7 +94,8 @@ static const struct wrk_process_ops process_ops = {
 };
 
 static int start_process(struct wrk_worker *worker, const struct wrk_action *action,
-			 struct wrk_process **out_process, struct frag_err *err)
+			 struct wrk_process **out_process, bool *out_is_interpreter,
+			 struct frag_err *err)
 {
 	struct fragi_arena arena = {0};
 	struct wrk_launch launch;
@@ -111,6 +112,7 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 			frag_strerror(saved_fd));
 	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 	if (r == 0) {
+		*out_is_interpreter = launch.arguments != NULL;
 		launch.saved_fd = saved_fd;
 		launch.writer = (struct wrk_writer){
 			action->message->create.application, action->message->create.fragments,
@@ -182,6 +184,7 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct wrk_process **place = NULL;
+	bool is_interpreter = false;
 
 	for (size_t i = 0; i < WRK_HOSTS_MAX && place == NULL; i++)
 		if (worker->processes[i] == NULL)
@@ -189,14 +192,15 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 	if (place == NULL)
 		frag_err_set(&err, -EBUSY,
 			     "cannot start a host: those that ended are not cleared away yet");
-	else if (start_process(worker, action, place, &err) == 0) {
+	else if (start_process(worker, action, place, &is_interpreter, &err) == 0) {
 		if (worker->reporter != NULL)
 			wrk_reporter_add(worker->reporter, action->host, action->message,
 					 wrk_process_ledger_fd(*place),
 					 wrk_process_exit_fd(*place));
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
-							     .pid = wrk_process_pid(*place)});
+							     .pid = wrk_process_pid(*place),
+							     .is_interpreter = is_interpreter});
 		send_create(*place, action);
 		return;
 	}

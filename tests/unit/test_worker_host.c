@@ -172,6 +172,34 @@ Test(worker_host, a_silent_host_is_killed_and_reported)
 		"fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not been heard for 3.0 s");
 }
 
+/* Until it has spoken; then it is as any other. */
+Test(worker_host, an_interpreter_starts_for_longer)
+{
+	for (int speaks = 0; speaks < 2; speaks++) {
+		struct fw_message create = create_of(7, 1, 1);
+
+		start_attached(false);
+		from_driver(&create);
+		step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
+					.host = did(WRK_DO_SPAWN)->host,
+					.pid = 4711,
+					.is_interpreter = true});
+		for (int i = 0; i < 119; i++) {
+			cr_assert_not(timers_until(now + 249 * MS, WRK_DO_SIGNAL_HOST), "%d", i);
+			from_driver(&beat);
+		}
+		if (speaks) {
+			from_host(&beat);
+			for (int i = 0; i < 11; i++) {
+				cr_assert_not(timers_until(now + 249 * MS, WRK_DO_SIGNAL_HOST));
+				from_driver(&beat);
+			}
+		}
+		cr_assert(timers_until(now + 400 * MS, WRK_DO_SIGNAL_HOST), "%d", speaks);
+		finish();
+	}
+}
+
 Test(worker_host, pages_are_sampled_with_every_beat)
 {
 	struct fw_op_stats ops[1] = {{.ticks = 5}};

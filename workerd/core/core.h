@@ -118,7 +118,8 @@ struct wrk_event {
 		connection; /* of the driver's connection; others than the present one's are ignored */
 	uint32_t host;      /* id of the core */
 	int pid;
-	bool cut; /* this side gave the socket up */
+	bool is_interpreter; /* HOST_SPAWNED: it starts in seconds, and says nothing before */
+	bool cut;            /* this side gave the socket up */
 	const char *text;
 	/* what the driver has proven: its key, certificate or user; NULL: nothing */
 	const char *proof;

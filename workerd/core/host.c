@@ -7,6 +7,8 @@
 
 #include <base/alloc.h>
 
+#define INTERPRETER_NS (30 * INT64_C(1000000000)) /* an interpreter has started by then */
+
 static const char *const host_names[WRK_HOST_STATES] = {
 	[WRK_HOST_NONE] = "none",     [WRK_HOST_SPAWNING] = "spawning",
 	[WRK_HOST_UP] = "up",         [WRK_HOST_STOPPING] = "stopping",
@@ -367,6 +369,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		    message->epoch == host->epoch;
 
 	host->heard_ns = now_ns;
+	host->starts_until_ns = 0;
 	if (message->kind == FW_BEAT)
 		return;
 	if (message->kind == FW_HOST_TAPPED && ours) {
@@ -506,6 +509,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	case WRK_EVENT_HOST_SPAWNED:
 		host->pid = event->pid;
 		host->heard_ns = now_ns;
+		host->starts_until_ns = event->is_interpreter ? now_ns + INTERPRETER_NS : 0;
 		wrk_log_of(actions, FRAGI_LOG_INFO, host, "runs %s (fraghost %d)", host->fragments,
 			   host->pid);
 		if (host->state == WRK_HOST_SPAWNING)
@@ -549,6 +553,14 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	}
 }
 
+/* When a host that goes on to say nothing is taken for dead. */
+static int64_t silent_at(const struct wrk_core *core, const struct wrk_host *host)
+{
+	int64_t silent_ns = host->heard_ns + core->dead_ns;
+
+	return silent_ns > host->starts_until_ns ? silent_ns : host->starts_until_ns;
+}
+
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
@@ -560,7 +572,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *a
 			wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
-		if (now_ns - host->heard_ns >= core->dead_ns) {
+		if (now_ns >= silent_at(core, host)) {
 			char why[128];
 
 			snprintf(why, sizeof(why),
@@ -582,8 +594,8 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 			continue;
 		if (host->kill_at_ns < deadline)
 			deadline = host->kill_at_ns;
-		if (host->heard_ns + core->dead_ns < deadline)
-			deadline = host->heard_ns + core->dead_ns;
+		if (silent_at(core, host) < deadline)
+			deadline = silent_at(core, host);
 	}
 	return deadline;
 }

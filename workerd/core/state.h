@@ -14,16 +14,17 @@ struct wrk_host {
 	uint64_t connection; /* of the session that made it: only that one hears of it */
 	enum wrk_host_state state;
 	int pid;
-	int64_t heard_ns;    /* last frame of its control thread */
-	int64_t kill_at_ns;  /* when patience ends; INT64_MAX: not waiting */
-	bool stop_requested; /* somebody asked it to drain or to end */
-	bool ending;         /* ... to end: an exit with 0 is in order */
-	bool ended_here;     /* by this workerd, which was asked to end */
-	bool done;           /* all its operators are */
-	bool yields;         /* another process goes on for it */
-	bool is_beside;      /* a process that is prepared beside the host, and is not it yet */
-	bool failed;         /* it reported a failure itself */
-	bool exit_reported;  /* nothing about it follows */
+	int64_t heard_ns;        /* last frame of its control thread */
+	int64_t starts_until_ns; /* so long it may have said nothing yet; 0: it has spoken */
+	int64_t kill_at_ns;      /* when patience ends; INT64_MAX: not waiting */
+	bool stop_requested;     /* somebody asked it to drain or to end */
+	bool ending;             /* ... to end: an exit with 0 is in order */
+	bool ended_here;         /* by this workerd, which was asked to end */
+	bool done;               /* all its operators are */
+	bool yields;             /* another process goes on for it */
+	bool is_beside;          /* a process that is prepared beside the host, and is not it yet */
+	bool failed;             /* it reported a failure itself */
+	bool exit_reported;      /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
 	enum fragi_failure why_failure;
 	char why[256];
