@@ -235,6 +235,25 @@ class Viewer(frag.Operator):
         print(self.count, "frames, the last one begins with", self.last, flush=True)
 """
 
+TOLD = """import frag
+
+
+class Told(frag.Operator):
+    seen = 0
+
+    def start(self):
+        print("version %d begins with", self.seen, flush=True)
+
+    def save(self):
+        return b"%%d" %% self.seen
+
+    def restore(self, state):
+        self.seen = int(state)
+
+    def compute(self, op_input, op_output, context):
+        self.seen += 1
+"""
+
 FRAMES_GRAPH = """frag: 1
 application: app
 extensions: [./frames.py]
@@ -362,6 +381,29 @@ operators: {op: {type: "python:counter.Counter", conditions: [{type: count, coun
         self.assertEqual(p.wait(60), 0, p.stderr)
         self.assertEqual(p.stdout.split("\n"), ["running", "usage", "application_unknown 3", "stopped",
                                                 "True", "['2.5', '1.5']", "driver_lost 3"])
+
+    def test_a_module_is_swapped(self):
+        """The new one has the name of the old one, in a folder of its own; else its types differ."""
+        for path, version in (("told.py", 1), ("v2/told.py", 2), ("told2.py", 3)):
+            os.makedirs(self.path("v2"), exist_ok=True)
+            self.write(path, TOLD % version)
+        driver = self.start(os.path.join(cluster.BIN, "driverd"), "--address", "127.0.0.1:0")
+        address = driver.wait_line(r"listening on (\S+)").group(1)
+        worker = self.start(os.path.join(cluster.BIN, "workerd"), "--address", address,
+                            "--library-path", self.folder, "--python", sys.executable, env=ENV)
+        graph = self.write("told.yaml", """frag: 1
+application: app
+extensions: [told.py]
+operators: {op: {type: "python:told.Told", conditions: [{type: periodic, recess_period: 5ms}]}}
+""")
+        self.assertEqual(self.fragctl("start", graph, "--address", address)[0], 0)
+        worker.wait_line("version 1 begins with 0")
+        code, _, err = self.fragctl("swap", "app", "app", "--library", "told2.py", "--address", address)
+        self.assertNotEqual(code, 0)
+        self.assertIn('unknown operator type "python:told.Told"', err)
+        code, out, err = self.fragctl("swap", "app", "app", "--library", "v2/told.py", "--address", address)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(worker.wait_line(r"version 2 begins with (\d+)").group(1), "[1-9]")
 
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")
