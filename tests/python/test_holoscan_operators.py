@@ -353,6 +353,18 @@ class Operators(unittest.TestCase):
                     right()
             self.assertNotIn("error", err.getvalue())
 
+    def test_what_the_wheel_lacks(self):
+        class Shows(PingTensorRxOp):
+            _native_type = "nothing_like_it"
+
+        def compose(app):
+            app.add_flow(PingTensorTxOp(app, CountCondition(app, 1), name="tx"),
+                         Shows(app, name="rx"))
+
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaisesRegex(
+                RuntimeError, r"Shows of .*test_holoscan_operators.py:\d+ needs an installed frag"):
+            App(compose).run()
+
     def test_memory_of_an_rmm_allocator_is_always_there(self):
         """Holoscan does not know how much of it is free."""
         rmm = RMMAllocator(self.app)

@@ -86,7 +86,11 @@ class NativeOperator(OperatorBase):
         return {key: self._given[key] for key in self._same if self._given[key] is not None}
 
     def _in_holoscans_words(self, text):
-        """A failure with the words that programs may look for."""
+        """A failure with the words that programs may look for, or with what its sentence lacks."""
+        if 'unknown operator type "%s"' % self._native_type in text:
+            return "%s (%s of %s needs an installed frag: frag's wheel has no viewer, videos and " \
+                   "cameras; name the installed library's folder in LD_LIBRARY_PATH)" % (
+                       text, type(self).__name__, self._place)
         return next(("%s (%s)" % (text, words) for ours, words in self._says if ours in text), text)
 
     def refuse(self, what, instead):
