@@ -636,10 +636,11 @@ class Variables(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("yaml"), "pyyaml is not installed")
     def test_a_configuration(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write("rx: {gain: 3}\n")
-            file.flush()
-            with self.given(CONFIG_PATH=file.name):
+        for begin in ("", "%YAML 1.2\n# a comment\n", "%YAML 1.2\n---\n"):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, \
+                    self.given(CONFIG_PATH=file.name):
+                file.write(begin + "rx: {gain: 3}\n")
+                file.flush()
                 app = Application(["python3", "app.py"])
                 app.config("/nothing/like/it.yaml")
                 self.assertEqual(app.kwargs("rx"), {"gain": 3})

@@ -56,8 +56,11 @@ def _read(path):
         raise RuntimeError("%s: configuration files need the package pyyaml: pip install pyyaml"
                            % path) from None
     with open(path, encoding="utf-8") as file:
-        tree = {}
-        for document in yaml.safe_load_all(file):
+        text, tree = file.read(), {}
+        # Holoscan's parser takes a directive without the line "---" behind it, and so do its files.
+        if text.startswith("%") and "\n---" not in text:
+            text = "#" + text
+        for document in yaml.safe_load_all(text):
             tree.update(document or {})
     for name in tree.get("extensions") or ():
         _log.warning("Programs on frag no longer require specifying the %s extension; it is not "
