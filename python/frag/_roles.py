@@ -96,7 +96,8 @@ def _call(command, env):
     try:
         child = subprocess.Popen(command, env=env)
     except FileNotFoundError:
-        raise Error("roles need the program fragctl, which is not in PATH") from None
+        raise Error("roles need the program fragctl, which is not in PATH; install frag, of which "
+                    "the wheel is a part, or add its folder to PATH") from None
     while True:
         try:
             return child.wait()

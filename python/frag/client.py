@@ -41,7 +41,8 @@ class Client:
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True)
         except FileNotFoundError:
-            raise Error("frag.Client needs the program %s, which is not there" % self._fragctl) \
+            raise Error("frag.Client needs the program %s, which is not there; install frag, of "
+                        "which the wheel is a part, or give fragctl=PATH" % self._fragctl) \
                 from None
 
     def _call(self, verb, *words):
