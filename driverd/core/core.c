@@ -91,7 +91,7 @@ void drv_core_destroy(struct drv_core *core)
 	drv_drain_fini(core);
 	drv_away_fini(core);
 	drv_lease_fini(core);
-	drv_unsaid_fini(core);
+	drv_held_answers_fini(core);
 	while (core->placed != NULL) {
 		struct drv_placed *placed = core->placed;
 
@@ -312,7 +312,7 @@ static void core_persisted(struct drv_core *core, uint64_t change, const char *w
 	assert(change >= core->settled_change && change <= core->last_change);
 	core->settled_change = change;
 	log_turn(core, why_not);
-	drv_unsaid_serve(core, change, why_not == NULL);
+	drv_held_answers_send(core, change, why_not == NULL);
 	if (why_not == NULL)
 		tell_ends(core);
 	for (size_t i = 0; i < core->app_count; i++) {

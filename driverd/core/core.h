@@ -298,8 +298,8 @@ bool drv_core_is_drained(const struct drv_core *core, const char *worker);
  * Returns, for the simulator, the next answer after *number that was held for the state folder and
  * is not sent yet, as a frame of the core; NULL: there is none. number: receives its number.
  */
-const uint8_t *drv_core_unsaid(const struct drv_core *core, uint64_t *number,
-			       uint64_t *out_connection, size_t *out_bytes);
+const uint8_t *drv_core_held_answer(const struct drv_core *core, uint64_t *number,
+				    uint64_t *out_connection, size_t *out_bytes);
 /* The state of the only application; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
 /* Returns the state of the newest application of that name; DRV_APP_ENDED if there is none. */

@@ -99,14 +99,14 @@ struct drv_core {
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
 	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */
 	uint64_t numbers_change;
-	bool is_behind;            /* the last try failed */
-	char behind_why[512];      /* then, as a sentence; else empty */
-	struct drv_unsaid *unsaid; /* answers that wait for the state folder, in order */
-	uint32_t unsaid_count;
-	uint64_t unsaid_number; /* of the last one */
-	bool has_room;          /* what others wait for may have become free */
-	bool is_restoring;      /* applications are still to start again */
-	size_t turn;            /* which one is looked at though it sleeps */
+	bool is_behind;                       /* the last try failed */
+	char behind_why[512];                 /* then, as a sentence; else empty */
+	struct drv_held_answer *held_answers; /* answers that wait for the state folder, in order */
+	uint32_t held_answer_count;
+	uint64_t held_answer_number; /* of the last one */
+	bool has_room;               /* what others wait for may have become free */
+	bool is_restoring;           /* applications are still to start again */
+	size_t turn;                 /* which one is looked at though it sleeps */
 	uint32_t stops;
 	uint32_t illegal_transitions;
 	/* during a step */

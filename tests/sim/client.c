@@ -190,8 +190,8 @@ void sim_client_learn(struct sim *sim)
 	if (client->learnt_of != sim->driver.incarnation)
 		client->learnt = client->held_count = 0;
 	client->learnt_of = sim->driver.incarnation;
-	while ((frame = drv_core_unsaid(sim->driver.core, &client->learnt, &connection, &bytes)) !=
-	       NULL) {
+	while ((frame = drv_core_held_answer(sim->driver.core, &client->learnt, &connection,
+					     &bytes)) != NULL) {
 		if (!sim_client_has(sim, connection))
 			continue;
 		if (client->held_count == SIM_HELD_MAX ||

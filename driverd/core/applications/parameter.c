@@ -51,7 +51,7 @@ static void answer(struct drv_app *app, struct drv_setting *setting,
 	if (client != NULL && failure->code != FRAGI_FAILURE_NONE)
 		refuse(client, app, setting->seq, setting->text, failure);
 	else if (client != NULL)
-		drv_session_answer_kept(
+		drv_session_answer_when_kept(
 			client, setting->seq, app->run, drv_app_name(app),
 			drv_text(app->core, "the next driverd does not know that %.200s was set",
 				 setting->text));

@@ -121,7 +121,7 @@ static void answer(const struct applying *a, uint64_t run)
 	else if (a->message->apply.only_shows)
 		r = drv_send(a->client, &message);
 	else
-		r = drv_session_send_kept(
+		r = drv_session_send_when_kept(
 			a->client, &message, &changes->remark,
 			drv_text(a->app->core,
 				 "the next driverd does not know the changed graph of %s",

@@ -130,7 +130,7 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 		name);
 
 	if (message->stop_app.restart || client->core->config.keeps_state)
-		drv_session_answer_kept(client, message->seq, run, name, forgotten);
+		drv_session_answer_when_kept(client, message->seq, run, name, forgotten);
 	else /* what nobody keeps nobody starts again */
 		drv_session_answer(client, message->seq, run, name, NULL);
 	if (message->stop_app.awaits)
@@ -248,7 +248,7 @@ void drv_command_accepted(struct drv_app *app)
 	if (client != NULL && app->core->config.keeps_state) /* it is on the disk */
 		drv_session_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
 	else if (client != NULL)
-		drv_session_answer_kept(
+		drv_session_answer_when_kept(
 			client, app->given.seq, app->run, drv_app_name(app),
 			drv_text(app->core,
 				 "the next driverd knows %s only if workers still run it then",

@@ -41,7 +41,7 @@ static void answer(struct drv_swap *swap, uint64_t run, const struct fw_failure 
 	if (client != NULL && failure != NULL)
 		drv_session_answer(client, swap->seq, run, drv_app_name(app), failure);
 	else if (client != NULL)
-		drv_session_answer_kept(
+		drv_session_answer_when_kept(
 			client, swap->seq, run, drv_app_name(app),
 			drv_text(app->core, "the next driverd does not know that %s of %s uses %s",
 				 swap->fragment, drv_app_name(app), swap->library));

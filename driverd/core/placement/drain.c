@@ -183,7 +183,7 @@ bool drv_drain(struct drv_session *client, const struct fw_message *message)
 	else if (wanted->undo && !core->config.keeps_state)
 		drv_session_answer(client, message->seq, 0, "", NULL);
 	else
-		drv_session_answer_kept(
+		drv_session_answer_when_kept(
 			client, message->seq, 0, "",
 			drv_text(
 				core,

@@ -169,18 +169,18 @@ void drv_refuse_ended(struct drv_session *client, const struct fw_message *comma
 		      const char *name, const struct drv_ended *ended, bool again);
 
 /*
- * kept.c: answers a command that is done. What it changed is acknowledged when the state folder has
- * it. forgotten: what the next driver will not know if it never does, or if there is no such
- * folder, as a clause ("the next driverd ..."); the remark says so then.
+ * held_answer.c: answers a command that is done. What it changed is acknowledged when the state
+ * folder has it. forgotten: what the next driver will not know if it never does, or if there is no
+ * such folder, as a clause ("the next driverd ..."); the remark says so then.
  */
-void drv_session_answer_kept(struct drv_session *client, uint64_t seq, uint64_t run,
-			     const char *name, const char *forgotten);
+void drv_session_answer_when_kept(struct drv_session *client, uint64_t seq, uint64_t run,
+				  const char *name, const char *forgotten);
 /* Answers so with another message. remark: a member of it. Returns 0 or -ENOMEM. */
-int drv_session_send_kept(struct drv_session *client, struct fw_message *message,
-			  const char **remark, const char *forgotten);
+int drv_session_send_when_kept(struct drv_session *client, struct fw_message *message,
+			       const char **remark, const char *forgotten);
 /* Everything up to that change was tried. */
-void drv_unsaid_serve(struct drv_core *core, uint64_t change, bool is_kept);
-void drv_unsaid_fini(struct drv_core *core);
+void drv_held_answers_send(struct drv_core *core, uint64_t change, bool is_kept);
+void drv_held_answers_fini(struct drv_core *core);
 
 /*
  * Returns a sentence, without its end, which says that the address of a worker is translated on the
