@@ -291,7 +291,7 @@ static void log_turn(struct drv_core *core, const char *why_not)
 }
 
 /* Workers keep what they know of a run until its end is on the disk. */
-static void tell_ends(struct drv_core *core)
+static void send_ends(struct drv_core *core)
 {
 	for (struct drv_ended *ended = core->history.ended; ended != NULL; ended = ended->next) {
 		struct fw_message message = {.kind = FW_APP_ENDED, .run = ended->run};
@@ -314,7 +314,7 @@ static void core_persisted(struct drv_core *core, uint64_t change, const char *w
 	log_turn(core, why_not);
 	drv_held_answers_send(core, change, why_not == NULL);
 	if (why_not == NULL)
-		tell_ends(core);
+		send_ends(core);
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
 

@@ -313,7 +313,7 @@ static void not_killed(struct drv_app *app)
 }
 
 /* ENDED */
-static void tell_end(struct drv_session *session, const struct drv_app *app)
+static void send_end(struct drv_session *session, const struct drv_app *app)
 {
 	struct fw_message message = {.kind = FW_APP_ENDED, .run = app->run};
 
@@ -332,9 +332,9 @@ static void report_end(struct drv_app *app)
 	for (size_t i = 0; i < core->session_count; i++)
 		if ((core->config.ends_with_app || core->config.adopts) &&
 		    core->sessions[i]->role == FW_ROLE_WORKER)
-			tell_end(core->sessions[i], app);
+			send_end(core->sessions[i], app);
 	for (uint32_t i = 0; i < app->host_count; i++)
-		tell_end(app->hosts[i].now.session, app);
+		send_end(app->hosts[i].now.session, app);
 }
 
 static void end(struct drv_app *app)
@@ -519,7 +519,7 @@ static enum drv_work work(struct drv_app *app)
 	enum drv_work asked, result = DRV_WAITS;
 
 	if (app->adopting != NULL && app->state >= DRV_APP_RUNNING)
-		drv_adopt_hear(app);
+		drv_adopt_replay(app);
 	asked = ask_hosts(app);
 	if (end_state(app) == app->state)
 		result = states[app->state].work(app);

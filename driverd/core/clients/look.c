@@ -81,7 +81,7 @@ static void forget_ended(struct drv_core *core, struct drv_look *look)
 }
 
 /* Unless they were told within the last second, for any client. */
-static int tell_hosts(const struct drv_app *app, int64_t for_ns)
+static int send_look(const struct drv_app *app, int64_t for_ns)
 {
 	int64_t until_ns = app->core->now_ns + for_ns;
 	int r = 0;
@@ -223,7 +223,7 @@ static int serve(struct drv_session *client, struct drv_look *look)
 		next = app != NULL ? next_app(core, look, app->run + 1) : NULL;
 		r = send_looked(client, look, app, next == NULL);
 		if (r == 0 && app != NULL && !look->once)
-			r = tell_hosts(app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
+			r = send_look(app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
 		if (r < 0)
 			return r;
 		app = next;
@@ -247,7 +247,7 @@ static int begin_window(struct drv_session *client)
 	     app = next_app(core, look, app->run + 1)) {
 		struct looked_at *at = find(look, app->run);
 
-		if (at == NULL || tell_hosts(app, look->every_ns + LONGER_NS) < 0 ||
+		if (at == NULL || send_look(app, look->every_ns + LONGER_NS) < 0 ||
 		    drv_view_look(app, &at->past, 0, look->rows, &core->actions->arena, &nothing) <
 			    0)
 			return -ENOMEM;

@@ -48,7 +48,7 @@ static uint32_t minor_of(const struct tap *tap)
 	return tap->traces ? FW_TRACE_MINOR : FW_TAP_MINOR;
 }
 
-static int tell_one(const struct drv_app *app, const struct tap *tap, const struct drv_host *host,
+static int send_tap(const struct drv_app *app, const struct tap *tap, const struct drv_host *host,
 		    int64_t for_ns)
 {
 	struct fw_message message = {.kind = FW_HOST_TAP, .run = app->run};
@@ -71,14 +71,14 @@ static int tell_one(const struct drv_app *app, const struct tap *tap, const stru
 }
 
 /* The host of its output, or all of them. Returns 0 or -ENOMEM. */
-static int tell_host(const struct drv_app *app, const struct tap *tap, int64_t for_ns)
+static int send_taps(const struct drv_app *app, const struct tap *tap, int64_t for_ns)
 {
 	int r = 0;
 
 	if (!tap->traces)
-		return tell_one(app, tap, host_of(app, tap), for_ns);
+		return send_tap(app, tap, host_of(app, tap), for_ns);
 	for (uint32_t i = 0; r == 0 && i < app->host_count; i++)
-		r = tell_one(app, tap, &app->hosts[i], for_ns);
+		r = send_tap(app, tap, &app->hosts[i], for_ns);
 	return r;
 }
 
@@ -230,7 +230,7 @@ void drv_tap_begin(const struct drv_host *host)
 	     client = client->next_waiting)
 		for (uint32_t i = 0; client->taps != NULL && i < client->taps->count; i++)
 			if (client->taps->items[i].run == app->run && client->taps->items[i].traces)
-				(void)tell_one(app, &client->taps->items[i], host, FOR_NS);
+				(void)send_tap(app, &client->taps->items[i], host, FOR_NS);
 }
 
 /*
@@ -293,7 +293,7 @@ static int end_one(struct drv_session *client, const struct fw_message *message)
 		if (tap->seq != message->tap.ends)
 			continue;
 		if (app != NULL)
-			r = tell_host(app, tap, 0);
+			r = send_taps(app, tap, 0);
 		take_away(client, i);
 		break;
 	}
@@ -330,7 +330,7 @@ int drv_tap_change(struct drv_session *client, const struct fw_message *message)
 	if (add(client, &tap) < 0)
 		return -ENOMEM;
 	drv_session_answer(client, message->seq, app->run, output, NULL);
-	return tell_host(app, &tap, FOR_NS);
+	return send_taps(app, &tap, FOR_NS);
 }
 
 /* A trace may be kept only where something failed. */
@@ -356,7 +356,7 @@ int drv_tap_serve(struct drv_session *client)
 		const struct drv_app *app = drv_app_find(core, tap->run);
 
 		if (app != NULL && app->state != DRV_APP_ENDED) {
-			r = tell_host(app, tap, FOR_NS);
+			r = send_taps(app, tap, FOR_NS);
 			i++;
 			continue;
 		}
@@ -376,7 +376,7 @@ void drv_tap_end(struct drv_session *client)
 			client->core->actions != NULL ? drv_app_find(client->core, tap->run) : NULL;
 
 		if (app != NULL)
-			(void)tell_host(app, tap, 0);
+			(void)send_taps(app, tap, 0);
 		take_away(client, 0);
 	}
 }

@@ -70,7 +70,7 @@ void drv_adopt_work(struct drv_app *app);
  * Handles the messages that the hosts of an application have sent meanwhile, once it runs or ends.
  * The caller repeats it until app->adopting is NULL.
  */
-void drv_adopt_hear(struct drv_app *app);
+void drv_adopt_replay(struct drv_app *app);
 /* Ends an adoption whose application is over: kills what was reported. */
 void drv_adopt_end(struct drv_app *app);
 void drv_adopt_fini(struct drv_app *app);

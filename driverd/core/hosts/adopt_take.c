@@ -442,7 +442,7 @@ static void go_on_ending(struct drv_app *app)
 	}
 }
 
-/* What is to be known of a host before the first of its words is heard. */
+/* What is to be known of a host before the first of its messages is replayed. */
 static void recall_one(struct drv_host *host)
 {
 	static const struct fw_failure was_restarting = {
@@ -474,7 +474,7 @@ static void recall_one(struct drv_host *host)
 	(void)drv_request(host);
 }
 
-static void begin_to_hear(struct drv_app *app)
+static void begin_replay(struct drv_app *app)
 {
 	int64_t age_ns = 0;
 
@@ -498,23 +498,23 @@ static void begin_to_hear(struct drv_app *app)
 			drv_replace_resume_yield(&app->hosts[i]);
 }
 
-/* Returns whether all that was reported of it is heard. */
-static bool hear_one(struct drv_host *host)
+/* Returns whether all that was reported of it is replayed. */
+static bool replay_one(struct drv_host *host)
 {
 	struct drv_report *report = host->now.report;
-	uint32_t heard = 0;
+	uint32_t replayed = 0;
 
 	host->now.report = NULL; /* what it sends from now on is for the host */
-	while (report != NULL && heard < report->count && host->app->core->items > 0) {
-		struct fw_message *message = report->events[heard++];
+	while (report != NULL && replayed < report->count && host->app->core->items > 0) {
+		struct fw_message *message = report->events[replayed++];
 
 		host->app->core->items--;
 		drv_host_message(host, message);
 	}
 	if (report == NULL)
 		return true;
-	report->count -= heard;
-	memmove(report->events, report->events + heard, report->count * sizeof(*report->events));
+	report->count -= replayed;
+	memmove(report->events, report->events + replayed, report->count * sizeof(*report->events));
 	host->now.report = report;
 	if (report->count != 0)
 		return false;
@@ -522,16 +522,16 @@ static bool hear_one(struct drv_host *host)
 	return true;
 }
 
-void drv_adopt_hear(struct drv_app *app)
+void drv_adopt_replay(struct drv_app *app)
 {
-	bool is_heard = true;
+	bool is_replayed = true;
 
 	if (app->origin != DRV_ORIGIN_ADOPTED)
-		begin_to_hear(app);
-	for (uint32_t i = 0; is_heard && i < app->host_count; i++)
-		is_heard = hear_one(&app->hosts[i]);
+		begin_replay(app);
+	for (uint32_t i = 0; is_replayed && i < app->host_count; i++)
+		is_replayed = replay_one(&app->hosts[i]);
 	drv_app_wake(app);
-	if (is_heard)
+	if (is_replayed)
 		drv_adopt_fini(app);
 	else
 		app->core->work_left = true;

@@ -24,7 +24,7 @@
 struct tally {
 	uint64_t counted, begun; /* by now; when it began */
 	int64_t begun_ns, last_ns;
-	bool is_said;
+	bool is_noted;
 };
 
 /* That of its sender's node, which the receiver compares with its own. */
@@ -48,7 +48,7 @@ struct drv_losses {
 };
 
 /* Whether one more event may be written now. */
-static bool may_say(struct drv_core *core)
+static bool may_note(struct drv_core *core)
 {
 	int64_t earliest_ns = core->real_ns - (AT_ONCE - 1) * APART_NS;
 
@@ -90,8 +90,8 @@ static uint64_t a_second(uint64_t count, int64_t ns)
 }
 
 /* The numbers come first: an event is cut where a flow has long names. */
-static void say_begin(struct drv_app *app, size_t index, const struct fragi_summary_flow *now,
-		      bool is_lost)
+static void note_begin(struct drv_app *app, size_t index, const struct fragi_summary_flow *now,
+		       bool is_lost)
 {
 	struct drv_losses *losses = app->losses;
 	const struct loss *loss = &losses->flows[index];
@@ -112,7 +112,7 @@ static void say_begin(struct drv_app *app, size_t index, const struct fragi_summ
 				flow_text(app, index));
 }
 
-static void say_end(struct drv_app *app, size_t index, const struct tally *tally, bool is_lost)
+static void note_end(struct drv_app *app, size_t index, const struct tally *tally, bool is_lost)
 {
 	char text[32];
 
@@ -130,18 +130,19 @@ static void look_at(struct drv_app *app, size_t index, struct tally *tally, uint
 	bool is_lost = tally == &app->losses->flows[index].lost;
 
 	if (count > tally->counted) {
-		if (!tally->is_said && may_say(core)) {
-			tally->is_said = true;
+		if (!tally->is_noted && may_note(core)) {
+			tally->is_noted = true;
 			tally->begun = tally->counted;
 			tally->begun_ns = app->losses->looked_ns;
-			say_begin(app, index, now, is_lost);
+			note_begin(app, index, now, is_lost);
 		}
-		if (is_lost && !tally->is_said)
+		if (is_lost && !tally->is_noted)
 			return; /* it is over already, and is written later */
 		tally->last_ns = core->real_ns;
-	} else if (tally->is_said && core->real_ns - tally->last_ns >= QUIET_NS && may_say(core)) {
-		tally->is_said = false;
-		say_end(app, index, tally, is_lost);
+	} else if (tally->is_noted && core->real_ns - tally->last_ns >= QUIET_NS &&
+		   may_note(core)) {
+		tally->is_noted = false;
+		note_end(app, index, tally, is_lost);
 	}
 	tally->counted = count;
 }
@@ -210,7 +211,7 @@ static void look_at_files(struct drv_app *app, bool is_news)
 			by = drv_text(app->core, "%s.%s", app->spec->fragments[op.fragment].name,
 				      op.row.name);
 	}
-	if (is_news && removed > losses->removed && !may_say(app->core))
+	if (is_news && removed > losses->removed && !may_note(app->core))
 		return;
 	if (is_news && removed > losses->removed)
 		drv_history_add(app->core, FW_NOTICE_LOSS, app, NULL,
