@@ -61,8 +61,8 @@ static int other_gpu(const struct frag_op *receiver, struct frag_device gpu)
 }
 
 /* Between hosts: why memory that can be mapped may be staged all the same. */
-static void say_mapped(const struct ctl_flow *flow, const struct frag_fragment *to,
-		       const struct gpu_memory *memory, char *out, size_t size)
+static void mapped_text(const struct ctl_flow *flow, const struct frag_fragment *to,
+			const struct gpu_memory *memory, char *out, size_t size)
 {
 	const struct frag_device gpu = memory->shared;
 	const char *rest = memory->spills
@@ -102,7 +102,7 @@ static void between_hosts(const struct fragi_flow_info *info, const struct ctl_c
 			 "staged: of the sender's allocators, other hosts can map none");
 	} else {
 		flow->gpu_ways |= CTL_GPU_MAPPED;
-		say_mapped(flow, to, memory, hosts, sizeof(hosts));
+		mapped_text(flow, to, memory, hosts, sizeof(hosts));
 	}
 	if (!is_named && fragi_spec_share_host(from->own, to->own)) {
 		flow->gpu_ways |= CTL_GPU_POINTER;

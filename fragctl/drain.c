@@ -142,8 +142,8 @@ static void print_awaited(const struct fw_reply *reply, const char *worker)
 	}
 }
 
-/* Says once what stays, when nothing else is left. Returns whether it has. */
-static bool tell_left(const struct fw_reply *reply, const char *worker)
+/* Prints once what stays, when nothing else is left. Returns whether it has. */
+static bool print_what_stays(const struct fw_reply *reply, const char *worker)
 {
 	uint32_t hosts = 0, stay = 0;
 
@@ -167,7 +167,7 @@ static int await_empty(struct drain *drain)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	struct fw_message *reply;
-	bool told = false, announced = drain->json;
+	bool is_printed = false, announced = drain->json;
 	int code;
 
 	while ((code = ctl_service_state_of(&drain->driver, drain->worker, &reply)) == CTL_OK) {
@@ -177,8 +177,8 @@ static int await_empty(struct drain *drain)
 			show(drain, &reply->reply);
 		else if (!announced)
 			print_awaited(&reply->reply, drain->worker);
-		if (!is_over && !told) /* all that can be moved has been */
-			told = tell_left(&reply->reply, drain->worker);
+		if (!is_over && !is_printed) /* all that can be moved has been */
+			is_printed = print_what_stays(&reply->reply, drain->worker);
 		announced = true;
 		fw_message_free(reply);
 		if (is_over)

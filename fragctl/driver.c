@@ -69,7 +69,7 @@ static void on_beat(uv_timer_t *timer)
 		(void)send_message(driver, &(struct fw_message){.kind = FW_BEAT});
 }
 
-static void say_hello(struct ctl_driver *driver)
+static void send_hello(struct ctl_driver *driver)
 {
 	struct fw_message hello = {.kind = FW_HELLO};
 
@@ -140,7 +140,7 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 static void on_ready(struct fw_connection *connection, void *arg)
 {
 	(void)connection;
-	say_hello(arg);
+	send_hello(arg);
 }
 
 static const struct fw_connection_ops connection_ops = {on_message, on_closed, on_ready};

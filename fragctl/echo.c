@@ -107,7 +107,7 @@ static int print(struct echo *echo, const struct fw_message *tapped)
 }
 
 /* Returns when the driver is lost, all was printed, or with an exit code, complained. */
-static int hear(struct echo *echo, const char *application, const char *flow)
+static int receive(struct echo *echo, const char *application, const char *flow)
 {
 	struct fw_message *message;
 	int code = ctl_tap_begin(&echo->driver, application, flow, echo->every_ns,
@@ -136,7 +136,7 @@ static int follow(struct echo *echo, const char *application, const char *flow)
 
 	echo->driver.follows = true;
 	while (code == CTL_OK) {
-		code = hear(echo, application, flow);
+		code = receive(echo, application, flow);
 		if (echo->driver.connection != NULL || echo->has_ended)
 			break;
 		code = ctl_driver_reopen(&echo->driver);

@@ -125,7 +125,7 @@ static int catch_up(struct logs *logs)
 }
 
 /* Returns when the driver is lost, or the exit code of a refusal, complained. */
-static int hear(struct logs *logs)
+static int receive(struct logs *logs)
 {
 	struct fw_message *message;
 	uint32_t count;
@@ -153,7 +153,7 @@ static int follow(struct logs *logs)
 
 	logs->driver.follows = true;
 	for (;;) {
-		code = hear(logs);
+		code = receive(logs);
 		if (logs->driver.connection != NULL)
 			return code;
 		code = ctl_driver_reopen(&logs->driver);

@@ -80,7 +80,7 @@ static const char *all_are_drained(const struct fw_reply *reply)
 }
 
 /* One for which there is no place waits, maybe for long. */
-static int tell_what_is_missing(struct ctl_driver *driver, uint64_t run)
+static int print_missing(struct ctl_driver *driver, uint64_t run)
 {
 	char names[CTL_NAMES_SIZE];
 	struct fw_message *reply;
@@ -122,7 +122,7 @@ static int bring(struct start *start)
 		code = ctl_service_command(&start->driver, &command, json, &run);
 	fragi_free(packed);
 	if (code == CTL_OK)
-		code = tell_what_is_missing(&start->driver, run);
+		code = print_missing(&start->driver, run);
 	if (code == CTL_OK)
 		code = ctl_service_await(&start->driver, run, start->wait ? FW_ENDED : FW_RUNNING,
 					 json, &outcome);

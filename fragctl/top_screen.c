@@ -157,7 +157,7 @@ static void on_again(uv_timer_t *timer)
 	s->retries = true;
 }
 
-static void say_lost(struct screen *s, const char *why)
+static void show_lost(struct screen *s, const char *why)
 {
 	snprintf(s->lost, sizeof(s->lost), "%.600s; tries again every second, what is below is old",
 		 why);
@@ -225,7 +225,7 @@ static void take_answer(struct screen *s, const struct fw_failure *failure)
 		s->ends = true;
 		return;
 	}
-	say_lost(s, failure->sentence);
+	show_lost(s, failure->sentence);
 }
 
 static void take_messages(struct screen *s)
@@ -540,7 +540,7 @@ static void run(struct screen *s)
 		if (s->driver->connection == NULL && s->top.lost == NULL) {
 			snprintf(why, sizeof(why), "lost the driver at %s: %.300s",
 				 s->driver->where, s->driver->why);
-			say_lost(s, why);
+			show_lost(s, why);
 		}
 		if (s->retries)
 			try_again(s);
