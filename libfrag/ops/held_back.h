@@ -14,7 +14,7 @@
 
 struct held_back {
 	int64_t left_ns; /* the end of the last tick, by CLOCK_MONOTONIC; 0: there was none */
-	bool is_said;
+	bool is_logged;
 };
 
 static inline int64_t held_back_now_ns(void)
@@ -42,12 +42,12 @@ static inline void held_back_begin(struct held_back *held, const struct frag_op 
 	if (held->left_ns == 0 || rate <= 0.0 || waited_s * rate <= HELD_BACK_PERIODS)
 		return;
 	frag_op_count(op, FRAG_OP_HELD_BACK, 1);
-	if (!held->is_said)
+	if (!held->is_logged)
 		frag_op_log(
 			op,
 			"waited %.0f ms for a receiver that is slower than its %g frames a second, so frames are old when they are used; policy latest of its flow gives the newest one, pop drops the oldest",
 			waited_s * 1e3, rate);
-	held->is_said = true;
+	held->is_logged = true;
 }
 
 /* A tick ends. */

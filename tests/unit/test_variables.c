@@ -116,7 +116,7 @@ static struct frag_variable *opened(struct frag_op *op, const char *name)
 {
 	struct frag_variable *handle = NULL;
 
-	cr_assert_eq(frag_variable_open(op, name, &handle), 0, "%s", fragi_op_said(op));
+	cr_assert_eq(frag_variable_open(op, name, &handle), 0, "%s", fragi_op_own_error(op));
 	return handle;
 }
 
@@ -125,15 +125,15 @@ static void *mapped(struct frag_variable *handle, enum frag_variable_access acce
 	const struct frag_dltensor *tensor = NULL;
 
 	cr_assert_eq(frag_variable_map(handle, access, 0, &tensor), 0, "%s",
-		     fragi_op_said(handle->op));
+		     fragi_op_own_error(handle->op));
 	return tensor->data;
 }
 
 /* What a call answers, and the sentence that it left. */
 static void expect_refusal(struct frag_op *op, int r, int wanted, const char *sentence)
 {
-	cr_expect_eq(r, wanted, "%d: %s", r, fragi_op_said(op));
-	cr_expect_str_eq(fragi_op_said(op), sentence);
+	cr_expect_eq(r, wanted, "%d: %s", r, fragi_op_own_error(op));
+	cr_expect_str_eq(fragi_op_own_error(op), sentence);
 	fragi_op_forget_failure(op);
 }
 

@@ -332,7 +332,7 @@ static uint32_t take_guests(struct shm_transport *transport)
 }
 
 /* Returns 1 when the guest has introduced itself, 0 when it has not yet, negative: it must go. */
-static int hear(const struct shm_transport *transport, struct shm_guest *guest)
+static int receive_hello(const struct shm_transport *transport, struct shm_guest *guest)
 {
 	int r = fragi_handover_receive(guest->fd, &guest->hello, sizeof(guest->hello), guest->fds,
 				       FDS);
@@ -352,7 +352,7 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 /*
  * Returns 1 when all areas of the guest have come, 0 when some are missing, negative: it must go.
  */
-static int hear_areas(struct shm_guest *guest)
+static int receive_areas(struct shm_guest *guest)
 {
 	struct shm_shown *next;
 	int r;
@@ -397,7 +397,7 @@ static int listen_on(int fd)
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -EPIPE;
 }
 
-static uint32_t hear_guests(struct shm_transport *transport)
+static uint32_t receive_from_guests(struct shm_transport *transport)
 {
 	struct shm_guest **at = &transport->guests;
 	struct shm_endpoint *endpoint;
@@ -405,10 +405,10 @@ static uint32_t hear_guests(struct shm_transport *transport)
 
 	while (*at != NULL) {
 		struct shm_guest *guest = *at;
-		int r = guest->introduced ? 1 : hear(transport, guest);
+		int r = guest->introduced ? 1 : receive_hello(transport, guest);
 
 		if (r == 1)
-			r = hear_areas(guest);
+			r = receive_areas(guest);
 		if (r == 1 && listen_on(guest->fd) < 0)
 			r = -EPIPE;
 		if (r < 0) {
@@ -454,7 +454,7 @@ uint32_t shm_handshake_poll(struct shm_transport *transport)
 
 	if (!is_due(transport))
 		return 0;
-	happened = take_guests(transport) + hear_guests(transport);
+	happened = take_guests(transport) + receive_from_guests(transport);
 	for (struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next) {
 		if (e->state == SHM_CLOSED || e->failed)
 			continue;

@@ -326,7 +326,7 @@ int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, 
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r)
 {
-	const int said = fragi_op_said(op)[0] != '\0' ? op->failed.text->failure : 0;
+	const int said = fragi_op_own_error(op)[0] != '\0' ? op->failed.text->failure : 0;
 	const enum fragi_failure failure = said != FRAGI_FAILURE_NONE ? (enum fragi_failure)said
 					   : r == -EINVAL ? FRAGI_FAILURE_OPERATOR_REFUSED
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
@@ -335,8 +335,9 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
 
 	fragi_may_write_hint(r, hint, sizeof(hint));
-	if (fragi_op_said(op)[0] != '\0')
-		fragi_node_error(diag, op->place, op->subject, "%s%s", fragi_op_said(op), hint);
+	if (fragi_op_own_error(op)[0] != '\0')
+		fragi_node_error(diag, op->place, op->subject, "%s%s", fragi_op_own_error(op),
+				 hint);
 	else
 		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)%s",
 				 fragi_call_name(callback), r, frag_strerror(r), hint);

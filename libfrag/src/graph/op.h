@@ -134,7 +134,7 @@ void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback);
 void fragi_op_release_stream(struct frag_op *op);
 
 /* The sentence of frag_op_fail; "": there was none. */
-FRAGI_API const char *fragi_op_said(const struct frag_op *op);
+FRAGI_API const char *fragi_op_own_error(const struct frag_op *op);
 /* Words the failure as frag_op_fail does, and says of what class it is. Returns code. */
 int fragi_op_fail_as(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
 		     ...) __attribute__((format(printf, 4, 5)));

@@ -6,7 +6,7 @@
 #include <frag/status.h>
 #include <graph/op.h>
 
-const char *fragi_op_said(const struct frag_op *op)
+const char *fragi_op_own_error(const struct frag_op *op)
 {
 	return op->failed.text != NULL ? op->failed.text->text : "";
 }
@@ -16,7 +16,7 @@ static int fail(struct frag_op *op, enum fragi_failure failure, int code, const 
 {
 	char text[sizeof(op->failed.text->text)];
 
-	if (op->failed.code != 0 || fragi_op_said(op)[0] != '\0')
+	if (op->failed.code != 0 || fragi_op_own_error(op)[0] != '\0')
 		return code;
 	op->failed.code = code;
 	if (op->failed.text == NULL)
@@ -64,7 +64,7 @@ int frag_op_take_failure(struct frag_op *op, struct frag_err *out_err)
 	const int code = op->failed.code;
 
 	if (out_err != NULL && code != 0)
-		frag_err_set(out_err, code, "%s", fragi_op_said(op));
+		frag_err_set(out_err, code, "%s", fragi_op_own_error(op));
 	fragi_op_forget_failure(op);
 	return code;
 }

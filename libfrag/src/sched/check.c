@@ -245,7 +245,7 @@ static enum frag_ready checked(struct fragi_exec *exec, const struct frag_condit
 
 	if (__builtin_expect(code >= 0, 1))
 		return ready;
-	if (fragi_op_said(exec->op)[0] == '\0')
+	if (fragi_op_own_error(exec->op)[0] == '\0')
 		frag_op_fail(exec->op, code, "condition %s: check returned %d (%s)",
 			     condition->name, code, frag_strerror(code));
 	if (exec->sched != NULL && !exec->failed)

@@ -95,7 +95,7 @@ struct fragi_distance {
 /* outdated.c: of the live frames that an operator has got */
 struct fragi_outdated {
 	int64_t best_ns; /* the age of the freshest one */
-	bool has_best, is_said;
+	bool has_best, is_logged;
 };
 
 struct fragi_exec {

@@ -50,7 +50,7 @@ enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, enum fragi_
 const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_call_kind callback,
 				    int code, char *out, size_t size)
 {
-	const char *subject = exec->op->subject, *text = fragi_op_said(exec->op);
+	const char *subject = exec->op->subject, *text = fragi_op_own_error(exec->op);
 	const char *why = callback == FRAGI_CALL_COMPUTE ? refusal(&exec->tick, code) : NULL;
 	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
 

@@ -43,10 +43,10 @@ void fragi_exec_judge_age(struct fragi_exec *exec, const struct frag_metadata *m
 	if (periods <= OUTDATED_PERIODS)
 		return;
 	fragi_count(&exec->row->outdated, 1);
-	if (!o->is_said)
+	if (!o->is_logged)
 		log_warn(
 			exec->op->subject,
 			"live frames are %.0f ms old when it uses them, %.0f times what lies between two of them: they wait in queues; policy latest of the flow to it, or of one before, gives the newest one",
 			(double)(age_ns - o->best_ns) * 1e-6, periods);
-	o->is_said = true;
+	o->is_logged = true;
 }

@@ -221,7 +221,8 @@ static bool is_due(const struct frag_op *op)
 /* The state that was saved before stays. */
 static void refuse(struct frag_op *op, int r)
 {
-	const char *why = fragi_op_said(op)[0] != '\0' ? fragi_op_said(op) : frag_strerror(r);
+	const char *why =
+		fragi_op_own_error(op)[0] != '\0' ? fragi_op_own_error(op) : frag_strerror(r);
 
 	if (!op->saved->has_failed && r > 0)
 		log_warn(op->subject, "save returned %d, more bytes than its save_size of %zu", r,

@@ -210,11 +210,11 @@ static void extend_deadlines(struct fragi_remote *remote, int64_t now_ns)
 
 /*
  * The bytes of a receive came, and nothing that says from whom. A large message holds back the
- * beats behind it for as long as it takes, so it counts as hearing of everybody who is sending one
- * over this transport.
+ * beats behind it for as long as it takes, so each peer that is sending one over this transport
+ * counts as heard.
  */
-static void hear_of_senders(struct fragi_remote *remote,
-			    const struct fragi_remote_transport *transport)
+static void note_senders_alive(struct fragi_remote *remote,
+			       const struct fragi_remote_transport *transport)
 {
 	for (struct fragi_remote_peer *peer = remote->peers; peer != NULL; peer = peer->next)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
@@ -235,7 +235,7 @@ static uint32_t progress_transports(struct fragi_remote *remote, int64_t now_ns)
 		before = remote->happened;
 		events_of_one = own->ops->progress(own->transport, now_ns);
 		if (own->receiving > 0 && events_of_one > 0 && remote->happened == before)
-			hear_of_senders(remote, own);
+			note_senders_alive(remote, own);
 		happened += events_of_one;
 	}
 	return happened;
