@@ -169,15 +169,15 @@ static void stranger(struct sim *sim, uint32_t bits, bool rogue)
 }
 
 /*
- * Whether another process of the same host has this epoch: what is said of it is not stale, and
- * its workerd would not say it a second time.
+ * Whether another process of the same host has this epoch, whose end its workerd has not seen yet:
+ * what is said of it is not stale, and its workerd would not say it a second time.
  */
 static bool is_of_another(const struct sim *sim, const struct sim_host *host, uint64_t epoch)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		const struct sim_host *other = &sim->hosts[i];
 
-		if (other->process.alive && other->app == host->app && other->run == host->run &&
+		if (!other->reaped && other->app == host->app && other->run == host->run &&
 		    other->number == host->number && other->epoch == epoch)
 			return true;
 	}
