@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include <base/handover.h>
 #include <base/stamp.h>
 #include <data/allocator.h>
 
@@ -306,23 +307,6 @@ static int knock(const struct pair *pair, int side)
 	return fd;
 }
 
-static void say(int fd, const struct hello *hello, const int *fds, size_t count)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {0};
-	struct iovec bytes = {(void *)(uintptr_t)hello, sizeof(*hello)};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(head), fds, count * sizeof(int));
-	cr_assert_eq(sendmsg(fd, &message, MSG_NOSIGNAL), (ssize_t)sizeof(*hello));
-}
-
 /* Whether the host has closed the connection after some of its rounds. */
 static bool is_sent_away(struct pair *pair, int fd)
 {
@@ -354,7 +338,7 @@ PAIR_TEST(shm, who_does_not_know_the_secret_is_sent_away, &kind_shm)
 		fds[i] = memfd_create("stranger", MFD_CLOEXEC);
 	fd = knock(pair, 0);
 	cr_assert_geq(fd, 0);
-	say(fd, &hello, fds, 3);
+	cr_assert_eq(fragi_handover_send(fd, &hello, sizeof(hello), fds, 3), 0);
 	cr_expect(is_sent_away(pair, fd));
 	expect_working(pair);
 	close(fd);

@@ -270,8 +270,19 @@ static void liar_destroy(struct liar *liar)
 	close(liar->bell);
 }
 
-/* The host connects to the liar, which introduces itself. */
-static void meet(struct host *host, struct liar *liar)
+/* Of device memory. */
+struct area {
+	uint64_t bytes;
+	uint32_t number, zero;
+	uint8_t gpu[FRAGI_GPU_NAME_BYTES];
+};
+
+/*
+ * The host connects to the liar, which introduces itself, says that so many areas follow, and sends
+ * the first count of them, each with fd.
+ */
+static void meet_with(struct host *host, struct liar *liar, uint32_t said, const struct area *areas,
+		      uint32_t count, int fd)
 {
 	struct hello hello = hello_of(host, liar);
 	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
@@ -284,9 +295,21 @@ static void meet(struct host *host, struct liar *liar)
 		host->ops->connect(host->transport, 2, address, size, host, &host->endpoint, &err),
 		0, "%s", err.text);
 	liar->socket = knock(host);
+	hello.areas = said;
 	say(liar->socket, &hello, sizeof(hello),
 	    (const int[]){liar->heap, liar->channel, liar->bell}, 3);
+	for (uint32_t i = 0; i < count; i++) {
+		if (said > 64)
+			break;
+		turns(host);
+		say(liar->socket, &areas[i], sizeof(areas[i]), &fd, 1);
+	}
 	turns(host);
+}
+
+static void meet(struct host *host, struct liar *liar)
+{
+	meet_with(host, liar, 0, NULL, 0, -1);
 }
 
 /* A record of a message without a header, or of returned slots. */
@@ -762,12 +785,6 @@ Test(shm_liars, short_memory_is_an_error_and_no_crash, .init = set_environment)
 
 /* Areas of device memory. */
 
-struct area {
-	uint64_t bytes;
-	uint32_t number, zero;
-	uint8_t gpu[FRAGI_GPU_NAME_BYTES];
-};
-
 #define AREA_BYTES ((uint64_t)1 << 20)
 #define IN_AREA(number, offset) (((uint64_t)(number) + 1) << 48 | (offset))
 
@@ -789,33 +806,6 @@ static void area_destroy(void *memory, int fd)
 {
 	fragi_memory_of(GPU)->shared->free(GPU, memory, AREA_BYTES);
 	close(fd);
-}
-
-/* As meet, with areas, all with one descriptor. `said`: how many the liar speaks of. */
-static void meet_with(struct host *host, struct liar *liar, uint32_t said, const struct area *areas,
-		      uint32_t count, int fd)
-{
-	struct hello hello = hello_of(host, liar);
-	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
-	struct frag_err err = FRAG_ERR_INIT;
-	size_t size;
-
-	memcpy(address, host->ops->address(host->transport, &size), 240);
-	memcpy(address + AT_NAME, liar->name, NAME_BYTES);
-	cr_assert_eq(
-		host->ops->connect(host->transport, 2, address, size, host, &host->endpoint, &err),
-		0, "%s", err.text);
-	liar->socket = knock(host);
-	hello.areas = said;
-	say(liar->socket, &hello, sizeof(hello),
-	    (const int[]){liar->heap, liar->channel, liar->bell}, 3);
-	for (uint32_t i = 0; i < count; i++) {
-		if (said > 64)
-			break;
-		turns(host);
-		say(liar->socket, &areas[i], sizeof(areas[i]), &fd, 1);
-	}
-	turns(host);
 }
 
 static void set_up_gpu(void)
