@@ -29,9 +29,16 @@ struct row {
 	struct ctl_labels labels;
 };
 
+/* Labels of samples of which a row has several. */
+struct pairs {
+	struct ctl_pair uses[FRAGI_USES], causes[FRAGI_BLAME_CAUSES], reasons[FRAGI_DROP_REASONS],
+		ends[FRAGI_HIST_BARS];
+};
+
 struct page {
 	const struct ctl_metrics_source *source;
 	struct ctl_samples samples;
+	struct pairs pairs;
 	struct row *rows[TABLES];
 	uint32_t count[TABLES], room[TABLES];
 	uint64_t left_out[TABLES];
@@ -47,24 +54,46 @@ struct metric {
 #define AT(type, metric, row)                                                                      \
 	(*(const type *)(const void *)((const char *)(row)->of + (metric)->offset))
 
+static void make_pairs(struct pairs *pairs)
+{
+#define NAME(NAME, name, what) #name,
+	static const char *const uses[FRAGI_USES] = {FRAGI_USE_LIST(NAME)};
+#undef NAME
+	/* FRAGI_HIST_BAR_NS in seconds */
+	static const char *const ends[FRAGI_HIST_BARS] = {
+		"0.000004096", "0.000016384", "0.000065536", "0.000262144",
+		"0.001048576", "0.004194304", "0.016777216", "0.067108864",
+		"0.268435456", "1.073741824", "4.294967296", "+Inf"};
+
+	for (int i = 0; i < FRAGI_USES; i++)
+		pairs->uses[i] = ctl_pair_of("use", uses[i]);
+	for (int i = 0; i < FRAGI_BLAME_CAUSES; i++)
+		pairs->causes[i] =
+			ctl_pair_of("cause", fragi_blame_name((enum fragi_blame_cause)i));
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		pairs->reasons[i] = ctl_pair_of("reason", fragi_drop_name((enum fragi_drop)i));
+	for (int i = 0; i < FRAGI_HIST_BARS; i++)
+		pairs->ends[i] = ctl_pair_of("le", ends[i]);
+}
+
 static void put_u64(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL, AT(uint64_t, metric, row));
+	ctl_sample(&page->samples, "", &row->labels, NULL, AT(uint64_t, metric, row));
 }
 
 static void put_u32(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL, AT(uint32_t, metric, row));
+	ctl_sample(&page->samples, "", &row->labels, NULL, AT(uint32_t, metric, row));
 }
 
 static void put_flag(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL, AT(bool, metric, row));
+	ctl_sample(&page->samples, "", &row->labels, NULL, AT(bool, metric, row));
 }
 
 static void put_ns(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample_seconds(&page->samples, "", &row->labels, NULL, NULL, AT(uint64_t, metric, row));
+	ctl_sample_seconds(&page->samples, "", &row->labels, NULL, AT(uint64_t, metric, row));
 }
 
 /* Of what may be unknown: nothing in place of 0. */
@@ -82,13 +111,10 @@ static void put_known_u64(struct page *page, const struct metric *metric, const 
 
 static void put_uses(struct page *page, const struct metric *metric, const struct row *row)
 {
-#define NAME(NAME, name, what) #name,
-	static const char *const names[FRAGI_USES] = {FRAGI_USE_LIST(NAME)};
-#undef NAME
 	const uint64_t *ns = &AT(uint64_t, metric, row);
 
 	for (int i = 0; i < FRAGI_USES; i++)
-		ctl_sample_seconds(&page->samples, "", &row->labels, "use", names[i], ns[i]);
+		ctl_sample_seconds(&page->samples, "", &row->labels, &page->pairs.uses[i], ns[i]);
 }
 
 /* Only where there are any: most operators end no path. */
@@ -97,8 +123,7 @@ static void put_late(struct page *page, const struct metric *metric, const struc
 	const uint64_t *late = &AT(uint64_t, metric, row);
 
 	for (int i = 0; i < FRAGI_BLAME_CAUSES && fragi_late_sum(late) > 0; i++)
-		ctl_sample(&page->samples, "", &row->labels, "cause",
-			   fragi_blame_name((enum fragi_blame_cause)i), late[i]);
+		ctl_sample(&page->samples, "", &row->labels, &page->pairs.causes[i], late[i]);
 }
 
 /* Zeros of reasons that a flow cannot have would be an eighth of the page. */
@@ -109,18 +134,13 @@ static void put_drops(struct page *page, const struct metric *metric, const stru
 
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		if (i < FRAGI_DROP_STALE || flow->is_timed || dropped[i] != 0)
-			ctl_sample(&page->samples, "", &row->labels, "reason",
-				   fragi_drop_name((enum fragi_drop)i), dropped[i]);
+			ctl_sample(&page->samples, "", &row->labels, &page->pairs.reasons[i],
+				   dropped[i]);
 }
 
 /* Nobody has looked yet: nothing is known of it. */
 static void put_histogram(struct page *page, const struct metric *metric, const struct row *row)
 {
-	/* FRAGI_HIST_BAR_NS in seconds */
-	static const char *const ends[FRAGI_HIST_BARS] = {
-		"0.000004096", "0.000016384", "0.000065536", "0.000262144",
-		"0.001048576", "0.004194304", "0.016777216", "0.067108864",
-		"0.268435456", "1.073741824", "4.294967296", "+Inf"};
 	const struct fragi_quantiles *q = &AT(struct fragi_quantiles, metric, row);
 	uint64_t count = 0;
 
@@ -128,10 +148,10 @@ static void put_histogram(struct page *page, const struct metric *metric, const 
 		return;
 	for (int bar = 0; bar < FRAGI_HIST_BARS; bar++) {
 		count += q->bars[bar];
-		ctl_sample(&page->samples, "_bucket", &row->labels, "le", ends[bar], count);
+		ctl_sample(&page->samples, "_bucket", &row->labels, &page->pairs.ends[bar], count);
 	}
-	ctl_sample_seconds(&page->samples, "_sum", &row->labels, NULL, NULL, q->total_ns);
-	ctl_sample(&page->samples, "_count", &row->labels, NULL, NULL, count);
+	ctl_sample_seconds(&page->samples, "_sum", &row->labels, NULL, q->total_ns);
+	ctl_sample(&page->samples, "_count", &row->labels, NULL, count);
 }
 
 /* One clock has no error. */
@@ -140,12 +160,15 @@ static void put_error(struct page *page, const struct metric *metric, const stru
 	const struct fragi_quantiles *q = &AT(struct fragi_quantiles, metric, row);
 
 	if (q->error_ns != 0)
-		ctl_sample_seconds(&page->samples, "", &row->labels, NULL, NULL, q->error_ns);
+		ctl_sample_seconds(&page->samples, "", &row->labels, NULL, q->error_ns);
 }
 
 static void put_state(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample(&page->samples, "", &row->labels, "state", AT(const char *, metric, row), 1);
+	struct ctl_labels labels = ctl_labels_begin(&page->samples, &row->labels);
+
+	ctl_labels_add(&page->samples, &labels, "state", AT(const char *, metric, row));
+	ctl_sample(&page->samples, "", &labels, NULL, 1);
 }
 
 static void put_rate(struct page *page, const struct metric *metric, const struct row *row)
@@ -153,7 +176,7 @@ static void put_rate(struct page *page, const struct metric *metric, const struc
 	uint64_t mhz = AT(uint64_t, metric, row);
 
 	if (mhz != 0)
-		ctl_sample_seconds(&page->samples, "", &row->labels, NULL, NULL, mhz * 1000000);
+		ctl_sample_seconds(&page->samples, "", &row->labels, NULL, mhz * 1000000);
 }
 
 static void put_up(struct page *page, const struct metric *metric, const struct row *row)
@@ -161,14 +184,12 @@ static void put_up(struct page *page, const struct metric *metric, const struct 
 	const struct fw_worker_row *worker = row->of;
 
 	(void)metric;
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL,
-		   strcmp(worker->state, "live") == 0);
+	ctl_sample(&page->samples, "", &row->labels, NULL, strcmp(worker->state, "live") == 0);
 }
 
 static void put_suspended(struct page *page, const struct metric *metric, const struct row *row)
 {
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL,
-		   AT(const char *, metric, row) != NULL);
+	ctl_sample(&page->samples, "", &row->labels, NULL, AT(const char *, metric, row) != NULL);
 }
 
 static void put_slow(struct page *page, const struct metric *metric, const struct row *row)
@@ -176,7 +197,7 @@ static void put_slow(struct page *page, const struct metric *metric, const struc
 	const struct ctl_top_app *app = row->of;
 
 	(void)metric;
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL,
+	ctl_sample(&page->samples, "", &row->labels, NULL,
 		   app->cause.kind > FRAGI_CAUSE_UNMEASURED);
 }
 
@@ -199,7 +220,7 @@ static void put_cause(struct page *page, const struct metric *metric, const stru
 	ctl_labels_add(&page->samples, &labels, "kind", fragi_cause_name(cause->kind));
 	ctl_labels_add(&page->samples, &labels, "operator", op);
 	ctl_labels_add(&page->samples, &labels, "flow_from", flow);
-	ctl_sample(&page->samples, "", &labels, NULL, NULL, 1);
+	ctl_sample(&page->samples, "", &labels, NULL, 1);
 }
 
 static void put_ended(struct page *page, const struct metric *metric, const struct row *row)
@@ -211,30 +232,37 @@ static void put_ended(struct page *page, const struct metric *metric, const stru
 	};
 	const struct fw_ended_row *ended = row->of;
 
+	const struct ctl_pair result = ctl_pair_of("result", results[ended->result]);
+
 	(void)metric;
-	ctl_sample_seconds(&page->samples, "", &row->labels, "result", results[ended->result],
+	ctl_sample_seconds(&page->samples, "", &row->labels, &result,
 			   ended->age_ns > 0 ? (uint64_t)ended->age_ns : 0);
 }
 
 static void put_build(struct page *page, const struct metric *metric, const struct row *row)
 {
+	const struct ctl_pair version = ctl_pair_of("version", FRAG_VERSION);
+
 	(void)metric;
-	ctl_sample(&page->samples, "", &row->labels, "version", FRAG_VERSION, 1);
+	ctl_sample(&page->samples, "", &row->labels, &version, 1);
 }
 
 static void put_driver(struct page *page, const struct metric *metric, const struct row *row)
 {
 	(void)metric;
-	ctl_sample(&page->samples, "", &row->labels, NULL, NULL, page->source->state != NULL);
+	ctl_sample(&page->samples, "", &row->labels, NULL, page->source->state != NULL);
 }
 
 static void put_events(struct page *page, const struct metric *metric, const struct row *row)
 {
 	const uint64_t *count = &AT(uint64_t, metric, row);
 
-	for (int kind = FW_NOTICE_NONE + 1; kind < FW_NOTICE_KINDS; kind++)
-		ctl_sample(&page->samples, "", &row->labels, "kind",
-			   fw_notice_name((enum fw_notice_kind)kind), count[kind]);
+	for (int kind = FW_NOTICE_NONE + 1; kind < FW_NOTICE_KINDS; kind++) {
+		const struct ctl_pair pair =
+			ctl_pair_of("kind", fw_notice_name((enum fw_notice_kind)kind));
+
+		ctl_sample(&page->samples, "", &row->labels, &pair, count[kind]);
+	}
 }
 
 /* A full disk has none; where there is no folder, nothing is known. */
@@ -246,10 +274,17 @@ static void put_state_free(struct page *page, const struct metric *metric, const
 
 static void put_left_out(struct page *page, const struct metric *metric, const struct row *row)
 {
+	static const struct {
+		const char *name;
+		enum of of;
+	} tables[] = {{"operator", OF_OPERATOR}, {"flow", OF_FLOW}, {"state", OF_APP}};
+
 	(void)metric;
-	ctl_sample(&page->samples, "", &row->labels, "of", "operator", page->left_out[OF_OPERATOR]);
-	ctl_sample(&page->samples, "", &row->labels, "of", "flow", page->left_out[OF_FLOW]);
-	ctl_sample(&page->samples, "", &row->labels, "of", "state", page->left_out[OF_APP]);
+	for (size_t i = 0; i < FRAG_COUNT_OF(tables); i++) {
+		const struct ctl_pair pair = ctl_pair_of("of", tables[i].name);
+
+		ctl_sample(&page->samples, "", &row->labels, &pair, page->left_out[tables[i].of]);
+	}
 }
 
 /* --- the table of metrics; docs/OBSERVE.md shows it --- */
@@ -479,6 +514,7 @@ int ctl_metrics_write(const struct ctl_metrics_source *source, char **out_text, 
 	struct page page = {.source = source};
 	bool failed;
 
+	make_pairs(&page.pairs);
 	add_row(&page, OF_NOTHING, NULL, NULL, NULL, NULL, NULL);
 	if (source->state != NULL)
 		add_state(&page, source->state);

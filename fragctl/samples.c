@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/samples.h>
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/printable.h>
 
-#define SAMPLE_BYTES 160 /* of a sample, beside the name, the row's labels and a value */
+#define BLOCK_BYTES 32u
+/* Of a sample, beside the name and the row's labels: a suffix, a pair, a number, the last block. */
+#define SAMPLE_BYTES (CTL_PAIR_BYTES + 160u)
 
 /* --- texts --- */
 
@@ -96,94 +100,126 @@ void ctl_labels_add(struct ctl_samples *samples, struct ctl_labels *labels, cons
 		c += length > 0 ? length : 1;
 	}
 	add_text(text, "\"");
+	(void)room(text, BLOCK_BYTES); /* blocks are copied from there */
 	labels->size = text->size - labels->at;
 }
 
-static char *put_bytes(char *at, const char *bytes, size_t size)
+/* --- numbers --- */
+
+static size_t count_digits(uint64_t number)
 {
-	memcpy(at, bytes, size);
-	return at + size;
+	static const uint64_t powers[] = {
+		0,
+		10,
+		100,
+		1000,
+		10000,
+		100000,
+		1000000,
+		10000000,
+		100000000,
+		1000000000,
+		10000000000,
+		100000000000,
+		1000000000000,
+		10000000000000,
+		100000000000000,
+		1000000000000000,
+		10000000000000000,
+		100000000000000000,
+		1000000000000000000,
+		10000000000000000000u,
+	};
+	size_t bits = 64 - (size_t)__builtin_clzll(number | 1);
+	size_t most = bits * 1233 >> 12; /* bits * log10(2): too few by one, or right */
+
+	return most + (most < FRAG_COUNT_OF(powers) && number >= powers[most]);
 }
 
+/* Two digits at a time, from the end. */
 static char *put_number(char *at, uint64_t number)
 {
-	char *end = at + 1;
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+	char *end = at + count_digits(number), *next = end;
 
-	for (uint64_t rest = number; rest > 9; rest /= 10)
-		end++;
-	for (char *digit = end; digit > at; number /= 10)
-		*--digit = (char)('0' + number % 10);
+	for (; number > 9; number /= 100) {
+		next -= 2;
+		memcpy(next, pairs + 2 * (number % 100), 2);
+	}
+	if (next > at)
+		*at = (char)('0' + number);
 	return end;
 }
 
 /* Nanoseconds as seconds, exactly. */
 static char *put_seconds(char *at, uint64_t ns)
 {
-	uint32_t rest = (uint32_t)(ns % 1000000000);
-	int digits = 9;
+	const uint64_t second = 1000000000, rest = ns % second;
+	char *point = put_number(at, ns / second);
 
-	at = put_number(at, ns / 1000000000);
 	if (rest == 0)
-		return at;
-	while (rest % 10 == 0) {
-		rest /= 10;
-		digits--;
-	}
-	*at++ = '.';
-	for (int i = digits; i-- > 0; rest /= 10)
-		at[i] = (char)('0' + rest % 10);
-	return at + digits;
+		return point;
+	at = put_number(point,
+			second + rest); /* a 1, and nine digits, of which the last is not 0 */
+	*point = '.';
+	while (at[-1] == '0')
+		at--;
+	return at;
 }
 
 /* --- samples --- */
 
-/* Writes NAME SUFFIX{LABELS,LABEL=" or, without a label, all of a sample but its number. */
-static char *put_head(const struct ctl_samples *samples, char *at, const char *suffix,
-		      const struct ctl_labels *labels, const char *label)
+/* What is behind `size` may be copied too, as far as the last block goes. */
+static char *put_blocks(char *at, const char *from, size_t size)
 {
-	at = put_bytes(at, samples->name, samples->name_size);
-	at = put_bytes(at, suffix, strlen(suffix));
-	if (labels->size == 0 && label == NULL) {
-		*at++ = ' ';
-		return at;
-	}
-	*at++ = '{';
-	if (labels->size > 0)
-		at = put_bytes(at, samples->labels.at + labels->at, labels->size);
-	if (label == NULL)
-		return put_bytes(at, "} ", 2);
-	if (labels->size > 0)
-		*at++ = ',';
-	at = put_bytes(at, label, strlen(label));
-	return put_bytes(at, "=\"", 2);
+	for (size_t i = 0; i < size; i += BLOCK_BYTES)
+		memcpy(at + i, from + i, BLOCK_BYTES);
+	return at + size;
 }
 
-/*
- * Everything of a sample but its number. Room for that is there; NULL: there is no memory. The head
- * of a sample with a label is that of the one before, when that differs in the label's value alone:
- * most samples of a page are such ones.
- */
-static char *begin(struct ctl_samples *samples, const char *suffix, const struct ctl_labels *labels,
-		   const char *label, const char *value)
+/* NAME SUFFIX{LABELS or, where the row has none, NAME SUFFIX. */
+static char *put_head(struct ctl_samples *samples, char *at, const char *suffix,
+		      const struct ctl_labels *labels)
 {
-	size_t value_size = value != NULL ? strlen(value) : 0;
 	struct ctl_sample_head *head = &samples->head;
-	char *at =
-		room(&samples->out, samples->name_size + labels->size + value_size + SAMPLE_BYTES);
+	const char *out = samples->out.at;
+
+	if (head->size != 0 && head->suffix == suffix && head->labels_at == labels->at)
+		return put_blocks(at, out + head->at, head->size);
+	*head = (struct ctl_sample_head){suffix, labels->at, samples->out.size, 0};
+	at = put_blocks(at, samples->name, samples->name_size);
+	while (*suffix != '\0')
+		*at++ = *suffix++;
+	if (labels->size > 0) {
+		*at++ = '{';
+		at = put_blocks(at, samples->labels.at + labels->at, labels->size);
+	}
+	head->size = (size_t)(at - out) - head->at;
+	return at;
+}
+
+/* Everything of a sample but its number. Room for that is there; NULL: there is no memory. */
+static char *begin(struct ctl_samples *samples, const char *suffix, const struct ctl_labels *labels,
+		   const struct ctl_pair *pair)
+{
+	char *at = room(&samples->out, samples->name_size + labels->size + SAMPLE_BYTES);
 
 	if (at == NULL)
 		return NULL;
-	if (label == NULL)
-		return put_head(samples, at, suffix, labels, NULL);
-	if (head->suffix == suffix && head->label == label && head->labels_at == labels->at) {
-		at = put_bytes(at, samples->out.at + head->at, head->size);
-	} else {
-		*head = (struct ctl_sample_head){suffix, label, labels->at, samples->out.size, 0};
-		at = put_head(samples, at, suffix, labels, label);
-		head->size = (size_t)(at - samples->out.at) - head->at;
+	at = put_head(samples, at, suffix, labels);
+	if (pair != NULL) {
+		memcpy(at, pair->text, CTL_PAIR_BYTES);
+		if (labels->size == 0)
+			*at = '{';
+		at += pair->size;
 	}
-	at = put_bytes(at, value, value_size);
-	return put_bytes(at, "\"} ", 3);
+	if (pair != NULL || labels->size > 0)
+		*at++ = '}';
+	*at++ = ' ';
+	return at;
 }
 
 static void end(struct ctl_samples *samples, char *at)
@@ -192,20 +228,29 @@ static void end(struct ctl_samples *samples, char *at)
 	samples->out.size = (size_t)(at - samples->out.at);
 }
 
-void ctl_sample(struct ctl_samples *samples, const char *suffix, const struct ctl_labels *labels,
-		const char *label, const char *value, uint64_t number)
+struct ctl_pair ctl_pair_of(const char *name, const char *value)
 {
-	char *at = begin(samples, suffix, labels, label, value);
+	struct ctl_pair pair = {0};
+	int size = snprintf(pair.text, sizeof(pair.text) - 1, ",%s=\"%s", name, value);
+
+	pair.size = (size_t)size < sizeof(pair.text) - 1 ? (size_t)size : sizeof(pair.text) - 2;
+	pair.text[pair.size++] = '"';
+	return pair;
+}
+
+void ctl_sample(struct ctl_samples *samples, const char *suffix, const struct ctl_labels *labels,
+		const struct ctl_pair *pair, uint64_t number)
+{
+	char *at = begin(samples, suffix, labels, pair);
 
 	if (at != NULL)
 		end(samples, put_number(at, number));
 }
 
 void ctl_sample_seconds(struct ctl_samples *samples, const char *suffix,
-			const struct ctl_labels *labels, const char *label, const char *value,
-			uint64_t ns)
+			const struct ctl_labels *labels, const struct ctl_pair *pair, uint64_t ns)
 {
-	char *at = begin(samples, suffix, labels, label, value);
+	char *at = begin(samples, suffix, labels, pair);
 
 	if (at != NULL)
 		end(samples, put_seconds(at, ns));
@@ -214,8 +259,9 @@ void ctl_sample_seconds(struct ctl_samples *samples, const char *suffix,
 void ctl_samples_begin(struct ctl_samples *samples, const char *name, const char *type,
 		       const char *help)
 {
-	samples->name = name;
 	samples->name_size = strlen(name);
+	assert(samples->name_size < sizeof(samples->name));
+	snprintf(samples->name, sizeof(samples->name), "%s", name);
 	samples->head = (struct ctl_sample_head){0};
 	add_text(&samples->out, "# HELP ");
 	add_text(&samples->out, name);

@@ -201,6 +201,47 @@ Test(metrics, every_number_is_where_it_belongs)
 	free(page);
 }
 
+/* A number of each length, with the one before and the one behind it. */
+Test(metrics, numbers_of_each_length_are_whole)
+{
+	struct fragi_look_flow each[64] = {{0}};
+	struct ctl_top_app app = {.look = {.application = "a", .flows = each}};
+	char names[64][8], line[160], *page;
+	uint64_t number = 1;
+
+	for (uint32_t i = 0; i < 61; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%u", i);
+		each[i] = (struct fragi_look_flow){.from = names[i],
+						   .to = "x",
+						   .sent_sum = number + i % 3 - 1,
+						   .full_sum_ns = number + i % 3 - 1};
+		number *= i % 3 == 2 && number < 10000000000000000000u ? 10 : 1;
+	}
+	each[60].sent_sum = each[60].full_sum_ns = UINT64_MAX;
+	app.look.flow_count = 61;
+	page = page_of(&(struct ctl_metrics_source){NULL, &app, 1});
+	for (uint32_t i = 0; i < 61; i++) {
+		int size =
+			snprintf(line, sizeof(line),
+				 "frag_flow_messages_sent_total{app=\"a\",flow=\"f%u -> x\"} %llu",
+				 i, (unsigned long long)each[i].sent_sum);
+
+		cr_assert_lt((size_t)size, sizeof(line));
+		assert_line(page, line);
+		size = snprintf(
+			line, sizeof(line),
+			"frag_flow_full_seconds_total{app=\"a\",flow=\"f%u -> x\"} %llu.%09llu", i,
+			(unsigned long long)(each[i].full_sum_ns / 1000000000),
+			(unsigned long long)(each[i].full_sum_ns % 1000000000));
+		while (line[size - 1] == '0' && strchr(line, '.') != NULL)
+			line[--size] = '\0';
+		if (line[size - 1] == '.')
+			line[--size] = '\0';
+		assert_line(page, line);
+	}
+	free(page);
+}
+
 Test(metrics, histograms_are_cumulative_and_shown_when_they_are_known)
 {
 	struct ctl_top_app app = slow(FRAGI_CAUSE_NONE);
