@@ -339,6 +339,20 @@ static void fill_window(const struct look *look, const struct host_past *host,
 	out[most] += left;
 }
 
+/* "fragment.operator"; NULL: there is no memory */
+static const char *whole_name(struct fragi_arena *arena, const char *fragment, const char *op)
+{
+	size_t first = strlen(fragment), second = strlen(op);
+	char *name = fragi_arena_alloc(arena, first + second + 2);
+
+	if (name == NULL)
+		return NULL;
+	memcpy(name, fragment, first);
+	name[first] = '.';
+	memcpy(name + first + 1, op, second + 1);
+	return name;
+}
+
 static int look_at_operator(struct look *look, const struct drv_view_operator *op, uint32_t host)
 {
 	struct drv_look_past *past = look->past;
@@ -352,9 +366,8 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 	if (op->number == 0)
 		look->first_op[op->fragment] = index;
 	*row = (struct fragi_look_operator){
-		.name = fragi_arena_printf(look->arena, "%s.%s",
-					   look->app->spec->fragments[op->fragment].name,
-					   op->row.name),
+		.name = whole_name(look->arena, look->app->spec->fragments[op->fragment].name,
+				   op->row.name),
 		.type = op->row.type,
 		.host = host,
 		.input_flow = FRAGI_LOOK_NONE,
