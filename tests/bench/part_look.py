@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs that somebody looks: the thread that looks, in hosts of a few and of many operators
-that pass messages on as fast as they can, and how often it looks; and the driver of a hundred
-applications that rest, for two pages with four windows a second each.
+that pass messages on as fast as they can, and how often it looks; the driver of a hundred
+applications that rest, for two pages with four windows a second each; and what a scrape of a graph
+of 1,000 operators takes in fragctl web and the driver. Its floor: to copy the page and to send it.
 """
 import json
 import os
+import socket
+import threading
 import time
 import urllib.request
 
@@ -12,11 +15,13 @@ from part_service import APPLICATIONS, RESTING, Service
 from part_start import cpu_s
 
 SAMPLE_S, PAGES, SIZES = 2, 2, (4, 1000)
+TEN_A_SECOND = "bench_source, conditions: [{type: periodic, recess_period: 100ms}]"
+SCRAPES, SCRAPE_S = 10, 0.3  # pages within 250 ms are the same
 
 
-def chain(count):
+def chain(count, source="bench_source"):
     names = ["o%d" % i for i in range(count)]
-    types = ["bench_source"] + ["bench_pass"] * (count - 2) + ["bench_sink"]
+    types = [source] + ["bench_pass"] * (count - 2) + ["bench_sink"]
     return ("frag: 1\napplication: busy\nextensions: [libbench.so]\nscheduler: {type: greedy}\noperators:\n"
             + "".join("  %s: {type: %s}\n" % row for row in zip(names, types))
             + "flows: [%s]\n" % ", ".join("%s -> %s" % pair for pair in zip(names, names[1:])))
@@ -88,8 +93,49 @@ def hundred(bench, cpu):
             stream.close()
 
 
+def sent_ms(page):
+    """What it takes to copy a page and to send it to another thread."""
+    def read():
+        with socket.create_connection(server.getsockname()) as s:
+            while s.recv(1 << 18):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reader = threading.Thread(target=read)
+        reader.start()
+        connection, _ = server.accept()
+        with connection:
+            start = time.thread_time_ns()
+            connection.sendall(bytearray(page))
+            took = time.thread_time_ns() - start
+        reader.join()
+    return took / 1e6
+
+
+def scrape(bench, cpu, floor):
+    """The driver's time for the reports of the hosts, which come also without a scrape, is taken away."""
+    with Service(bench) as c:
+        c.fragctl("start", c.write("app.yaml", chain(1000, TEN_A_SECOND)))
+        server = c.start("fragctl", "web", "--listen", "127.0.0.1:0", "--address", c.address)
+        url = c.line(server, r"http://\S+:\d+").group(0) + "/metrics"
+        pids = (c.d.pid, server.pid)
+        urllib.request.urlopen(url).read()  # the hosts measure from now on
+        for _ in bench.rounds():
+            start = sum(map(cpu_s, pids))
+            time.sleep(SCRAPES * SCRAPE_S)
+            before = sum(map(cpu_s, pids))
+            for _ in range(SCRAPES):
+                page = urllib.request.urlopen(url).read()
+                time.sleep(SCRAPE_S)
+            cpu.add(1000 * (sum(map(cpu_s, pids)) - before - (before - start)) / SCRAPES)
+            floor.add(sent_ms(page))
+        c.fragctl("stop", "busy")
+
+
 def run(bench):
     for count in SIZES:
         cpu = bench.row("look.thread.%d.cpu" % count, "% core", target=2)
         thread(bench, count, cpu, bench.row("look.thread.%d.rate" % count, "1/s"))
     hundred(bench, bench.row("look.hundred.driver.cpu", "% core", target=1))
+    floor = bench.row("look.scrape.floor", "ms")
+    scrape(bench, bench.row("look.scrape.cpu", "ms", floor=floor, target=5), floor)
