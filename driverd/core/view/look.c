@@ -92,17 +92,6 @@ void drv_look_past_free(struct drv_look_past *past)
 	fragi_free(past);
 }
 
-static size_t count_operators(const struct drv_app *app)
-{
-	struct drv_view_at at = {0};
-	struct drv_view_operator op;
-	size_t count = 0;
-
-	while (drv_view_operator(app, &at, &op))
-		count++;
-	return count;
-}
-
 static uint32_t pools_of(const struct drv_host *host)
 {
 	return host->tables != NULL ? host->tables->prepared.pool_count : 0;
@@ -165,8 +154,9 @@ static uint64_t times(uint64_t value, uint64_t by, uint64_t per)
 /* Brings what was counted between two reports of a host to the length of the window. */
 static uint64_t in_window(const struct look *look, const struct host_past *host, uint64_t grown)
 {
-	return host->span_ns == 0 || !host->is_whole ? grown
-						     : times(grown, look->window_ns, host->span_ns);
+	return grown == 0 || host->span_ns == 0 || !host->is_whole
+		       ? grown
+		       : times(grown, look->window_ns, host->span_ns);
 }
 
 static const char *suspended_because(const struct drv_host *host, struct fragi_arena *arena)
@@ -542,7 +532,7 @@ bool drv_view_is_same(const struct drv_app *app, const struct drv_look_past *pas
 int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
 		  uint32_t rows, struct fragi_arena *arena, struct fragi_look *out)
 {
-	size_t op_count = count_operators(app);
+	size_t op_count = drv_view_operator_count(app);
 	size_t flow_count = op_count != 0 ? drv_view_flow_count(app) : 0;
 	size_t pool_count = count_pools(app);
 	struct look look = {.app = app, .window_ns = window_ns, .arena = arena};

@@ -181,6 +181,17 @@ bool drv_view_operator(const struct drv_app *app, struct drv_view_at *at,
 	return false;
 }
 
+size_t drv_view_operator_count(const struct drv_app *app)
+{
+	const struct fw_fragment *table;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < app->host_count; i++)
+		for (uint32_t k = 0; (table = table_of(&app->hosts[i], k)) != NULL; k++)
+			count += table->op_count;
+	return count;
+}
+
 const char *drv_view_busy(const struct drv_host *host)
 {
 	const struct drv_app *app = host->app;
