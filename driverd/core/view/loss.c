@@ -175,7 +175,7 @@ static void look_at_clock(struct drv_app *app, size_t index, const struct fragi_
 	char text[32];
 
 	if (stepped + silent > 0 && !clock->is_said) {
-		if (!may_say(core))
+		if (!may_note(core))
 			return; /* later, with what happens until then */
 		drv_history_add(core, FW_NOTICE_CLOCK, app, NULL, "%s (%s): %s",
 				is_lost ? "lost" : "lost, and locked again",
@@ -183,7 +183,7 @@ static void look_at_clock(struct drv_app *app, size_t index, const struct fragi_
 				clock_text(app, index));
 		clock->begun_ns = core->real_ns;
 		clock->is_said = is_lost;
-	} else if (clock->is_said && !is_lost && may_say(core)) {
+	} else if (clock->is_said && !is_lost && may_note(core)) {
 		drv_history_add(
 			core, FW_NOTICE_CLOCK, app, NULL, "locked again, after %s: %s",
 			fragi_format_duration(core->real_ns - clock->begun_ns, text, sizeof(text)),
