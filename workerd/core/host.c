@@ -7,8 +7,6 @@
 
 #include <base/alloc.h>
 
-#define INTERPRETER_NS (30 * INT64_C(1000000000)) /* an interpreter has started by then */
-
 static const char *const host_names[WRK_HOST_STATES] = {
 	[WRK_HOST_NONE] = "none",     [WRK_HOST_SPAWNING] = "spawning",
 	[WRK_HOST_UP] = "up",         [WRK_HOST_STOPPING] = "stopping",
@@ -556,9 +554,9 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 /* When a host that goes on to say nothing is taken for dead. */
 static int64_t silent_at(const struct wrk_core *core, const struct wrk_host *host)
 {
-	int64_t silent_ns = host->heard_ns + core->dead_ns;
-
-	return silent_ns > host->starts_until_ns ? silent_ns : host->starts_until_ns;
+	return host->heard_ns + core->dead_ns > host->starts_until_ns
+		       ? host->heard_ns + core->dead_ns
+		       : host->starts_until_ns;
 }
 
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)

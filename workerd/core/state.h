@@ -6,6 +6,8 @@
 #include <base/machine.h>
 #include <workerd/core/core.h>
 
+#define INTERPRETER_NS (30 * INT64_C(1000000000)) /* an interpreter has started by then */
+
 /* The core's own structs, for the files of this folder. */
 struct wrk_host {
 	uint32_t id;
