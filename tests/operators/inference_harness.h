@@ -11,7 +11,7 @@
 #include <frag/tensor.h>
 
 /* What the tests of inference share; a program says itself what an operator is made of. */
-static struct frag_harness *create(const struct frag_arg *more, struct frag_err *err);
+struct frag_harness *create(const struct frag_arg *more, struct frag_err *err);
 
 static void write_model(const char *path, const char *text)
 {

@@ -62,7 +62,7 @@ static struct frag_tensor *tensor(int32_t ndim, const int64_t *shape, const uint
 
 static char paths[2 * PATH_MAX + 64];
 
-static struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
+struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
 {
 	struct frag_arg args[16] = {
 		{"model_path_map", paths},

@@ -82,7 +82,7 @@ static struct frag_tensor *host_rows(int64_t count, float first)
 
 static char paths[2 * PATH_MAX + 64];
 
-static struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
+struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
 {
 	struct frag_arg args[16] = {
 		{"backend", "onnxruntime"},

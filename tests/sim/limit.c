@@ -197,7 +197,7 @@ static void look_at_places(struct sim *sim)
 
 static bool is_done(const struct sim_host *host)
 {
-	/* A worker that was told to end has ended it during a drain; another goes on if it yielded. */
+	/* A worker told to end has ended it during a drain; another goes on if it yielded. */
 	if (!host->process.alive)
 		return host->drained && !host->yields && host->ended_by_worker && host->exit_heard;
 	return !host->dying && host->done_reported;
