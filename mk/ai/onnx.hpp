@@ -186,6 +186,23 @@ class writer {
 		return out;
 	}
 
+	/* The provider for CUDA leaves what has auto_pad to the CPU. */
+	static std::vector<message> widened(const ops::ConvolutionBackpropData &op)
+	{
+		const ov::Strides strides = op.get_strides();
+		const ov::Shape kernel = op.get_input_shape(1);
+		std::vector<size_t> before, after;
+
+		for (size_t i = 0; i < strides.size(); i++) {
+			size_t wide = kernel[i + 2] > strides[i] ? kernel[i + 2] - strides[i] : 0;
+
+			before.push_back(wide / 2);
+			after.push_back(wide - wide / 2);
+		}
+		before.insert(before.end(), after.begin(), after.end());
+		return {list("strides", strides), list("pads", before)};
+	}
+
 	/* ONNX has the groups of the weights side by side. */
 	std::string grouped(const std::shared_ptr<ops::GroupConvolution> &op)
 	{
@@ -224,8 +241,7 @@ class writer {
 		if (auto wide = ov::as_type_ptr<ops::ConvolutionBackpropData>(op))
 			return node("ConvTranspose", {name_of(op->input_value(0)),
 						      name_of(op->input_value(1))},
-				    {list("strides", wide->get_strides()),
-				     attribute("auto_pad", std::string("SAME_UPPER"))});
+				    widened(*wide));
 		if (auto group = ov::as_type_ptr<ops::GroupConvolution>(op))
 			return grouped(group);
 		if (type == "Transpose")
