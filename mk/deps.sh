@@ -26,7 +26,7 @@ esac
 if [ "${1:-}" = bench ]; then
 	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base
 libtbb-dev g++ chromium rt-tests ffmpeg gstreamer1.0-tools gstreamer1.0-libav
-gstreamer1.0-plugins-good gstreamer1.0-plugins-bad"
+gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"
 fi
 
 if [ "${1:-}" = aarch64 ]; then

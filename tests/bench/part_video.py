@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A video file played to RGB as fast as it goes, beside the same line of GStreamer: frames a
-second, and processor time of a frame. With one thread that decodes and with as many as there are
-cores, in one process and with the receiver in another."""
+"""A video file played to RGB as fast as it goes, and encoded again, beside the same lines of
+GStreamer: frames a second, and processor time of a frame. Played with one thread that decodes and
+with as many as there are cores; encoded by x264 with one thread beside one that decodes. In one
+process, and with the receiver in another."""
 
 import os
 import resource
@@ -13,6 +14,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIP = os.path.join(HERE, "..", "..", "examples", "data", "pedestrians.mp4")
 LAPS, FRAMES = 5, 300
+CASES = ((1, "one_thread"), (0, "all_threads"), (1, "encoded"))  # threads that decode
+TAKE = "{type: ping_tensor_rx}"
+RECORD = "{type: video_recorder, parameters: {path: %s.mp4, overwrite: true, codec: h264}}"
 APP = """frag: 1
 application: play
 fragments:
@@ -22,12 +26,19 @@ fragments:
         type: video_replayer
         parameters: {path: %s, realtime: false, decoder_threads: %d, count: %d}
   viewer:
-    operators: {take: {type: ping_tensor_rx}}
-flows: [camera.replayer.output -> viewer.take.in]
+    operators: {take: %s}
+flows: [camera.replayer.output -> viewer.take]
 """
 LINE = (
     "gst-launch-1.0 -q filesrc location=%s ! qtdemux ! h264parse ! avdec_h264 max-threads=%d ! "
-    "videoconvert ! video/x-raw,format=RGB ! fakesink sync=false num-buffers=%d"
+    "videoconvert ! video/x-raw,format=RGB ! "
+)
+END = "fakesink sync=false num-buffers=%d"
+# As the recorder has it: RGB between the operators, x264 with the same settings, mp4 in fragments.
+ENCODE = (
+    "identity eos-after=%d ! queue ! videoconvert ! video/x-raw,format=I420 ! x264enc threads=1 "
+    "speed-preset=veryfast tune=zerolatency pass=qual quantizer=18 ! h264parse ! "
+    "mp4mux fragment-duration=1000 ! filesink location=%s.mp4"
 )
 
 
@@ -56,31 +67,36 @@ def frames_of(command_of, env):
     return (frames - 1) / (whole[0] - start[0]), (whole[1] - start[1]) / (frames - 1)
 
 
-def run(bench):
-    if not os.path.exists(bench.path("lib", "frag", "plugins", "libvideo.so")):
-        bench.lack("video: built without FFmpeg")
-        return
-    has_gst = (
+def has(element):
+    return (
         shutil.which("gst-launch-1.0") is not None
         and subprocess.run(
-            ["gst-inspect-1.0", "avdec_h264"],
+            ["gst-inspect-1.0", "--exists", element],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,
         ).returncode
         == 0
     )
-    if not has_gst:
-        bench.lack(
-            "GStreamer's decoder (gstreamer1.0-tools, -plugins-good, -plugins-bad and -libav)"
-        )
+
+
+def run(bench):
+    if not os.path.exists(bench.path("lib", "frag", "plugins", "libvideo.so")):
+        bench.lack("video: built without FFmpeg")
+        return
     rows = {}
-    for threads, name in ((1, "one_thread"), (0, "all_threads")):
+    for threads, name in CASES:
+        has_gst = all(has(e) for e in ("avdec_h264", *(("x264enc",) if name == "encoded" else ())))
         gst = None
         if has_gst:
             gst = (
                 bench.row("gstreamer.frames." + name, "1/s"),
                 bench.row("gstreamer.cpu." + name, "ms"),
+            )
+        else:
+            bench.lack(
+                "GStreamer's decoder and x264enc (gstreamer1.0-tools, -plugins-good, "
+                "-plugins-bad, -plugins-ugly and -libav)"
             )
         floors = gst or (None, None)
         frags = [
@@ -102,7 +118,7 @@ def run(bench):
             )
             for workers, suffix in (((), ""), (("--workers", "2"), ".two_workers"))
         ]
-        rows[threads] = gst, frags
+        rows[threads, name] = gst, frags
     with tempfile.TemporaryDirectory() as folder:
         clip, app = os.path.join(folder, "long.mp4"), os.path.join(folder, "app.yaml")
         subprocess.run(
@@ -122,18 +138,29 @@ def run(bench):
             check=True,
         )
 
+        env = dict(bench.env, FRAG_LOG_LEVEL="warn")  # no line for each frame
+
         def add(rate, cpu, command_of):
-            for row, value in zip((rate, cpu), frames_of(command_of, bench.env)):
+            for row, value in zip((rate, cpu), frames_of(command_of, env)):
                 row.add(value)
 
-        def frag(threads, workers, frames):
+        def frag(threads, name, workers, frames):
+            take = RECORD % app if name == "encoded" else TAKE
             with open(app, "w", encoding="utf-8") as f:
-                f.write(APP % (clip, threads, frames))
+                f.write(APP % (clip, threads, frames, take))
             return [bench.path("bin", "fragctl"), "run", "-q", *workers, app]
 
+        def line(threads, name, frames):
+            end = ENCODE % (frames, app) if name == "encoded" else END % frames
+            return (LINE % (clip, threads) + end).split()
+
         for _ in bench.rounds():
-            for threads, (gst, frags) in rows.items():
+            for (threads, name), (gst, frags) in rows.items():
                 if gst is not None:
-                    add(*gst, lambda frames, t=threads: (LINE % (clip, t, frames)).split())
+                    add(*gst, lambda frames, t=threads, n=name: line(t, n, frames))
                 for workers, rate, cpu in frags:
-                    add(rate, cpu, lambda frames, t=threads, w=workers: frag(t, w, frames))
+                    add(
+                        rate,
+                        cpu,
+                        lambda frames, t=threads, n=name, w=workers: frag(t, n, w, frames),
+                    )
