@@ -82,7 +82,7 @@ bool drv_connection_drops(const struct drv_connection *connection, const struct 
 		return false;
 	return action->room_bytes > 0
 		       ? fw_connection_queued(connection->stream) > action->room_bytes
-		       : !fw_connection_is_idle(connection->stream);
+		       : !fw_connection_has_room(connection->stream, FW_CONNECTION_IDLE_BYTES);
 }
 
 struct drv_connection *drv_connections_displaced(const struct drv_connections *connections)

@@ -10,9 +10,11 @@
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/trace.h>
 #include <wire/peer_user.h>
 
 #define ADDRESSES_MAX 8
+#define TRACE_WAITS_BYTES ((size_t)2 << 20)
 
 struct wrk_driver {
 	/* constant once made */
@@ -297,6 +299,20 @@ bool wrk_driver_is_own_user(const struct wrk_driver *driver)
 	return driver->is_own_user;
 }
 
+/*
+ * A message that people look at delays nothing; by its number it is seen to lack. Of a trace each
+ * part counts, so as much may wait as a host has in its ring, and sends at its end. A link of 10
+ * Mbit/s takes less than the time of death for that.
+ */
+static bool may_pass(const struct wrk_driver *driver, const struct fw_tapped *tapped)
+{
+	const size_t most = fragi_trace_is_chunk(tapped->passed, tapped->size)
+				    ? TRACE_WAITS_BYTES
+				    : FW_CONNECTION_IDLE_BYTES;
+
+	return fw_connection_has_room(driver->connection, most);
+}
+
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message)
 {
 	struct fw_message copy = *message;
@@ -306,8 +322,7 @@ void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message
 
 	if (driver->connection == NULL || !driver->up)
 		return;
-	/* a message that people look at delays nothing; by its number it is seen to lack */
-	if (message->kind == FW_HOST_TAPPED && !fw_connection_is_idle(driver->connection))
+	if (message->kind == FW_HOST_TAPPED && !may_pass(driver, &message->tapped))
 		return;
 	copy.seq = ++driver->seq;
 	copy.reply_to = 0;

@@ -209,7 +209,8 @@ static void report_exit(struct wrk_process *p)
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
 	if (!p->abandoned)
-		wrk_traced_rest(&p->traced, p->page.ledger.ring, p->ops->message, p->arg, p->host);
+		wrk_traced_rest(&p->traced, p->page.ledger.ring, p->signal == 0 && p->status == 0,
+				p->ops->message, p->arg, p->host);
 	exited.note = read_note(p, &note) ? &note : NULL;
 	exited.memory_limit_bytes = wrk_control_group_exceeded(p->group_fd);
 	exited.lines = lines;

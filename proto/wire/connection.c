@@ -31,7 +31,6 @@
 #define LATE_NS ((int64_t)500000000)
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 #define READ_BYTES 16384
-#define IDLE_BYTES 16384
 #define ASK_NS ((int64_t)1000000) /* until the user is asked for again; doubled each time */
 
 struct fw_connection {
@@ -590,10 +589,10 @@ size_t fw_connection_queued(const struct fw_connection *c)
 	return uv_stream_get_write_queue_size(&c->stream.stream);
 }
 
-bool fw_connection_is_idle(const struct fw_connection *c)
+bool fw_connection_has_room(const struct fw_connection *c, size_t most)
 {
 	int fd, waiting;
 
-	return fw_connection_queued(c) == 0 && uv_fileno(&c->stream.handle, &fd) == 0 &&
-	       ioctl(fd, SIOCOUTQ, &waiting) == 0 && waiting <= IDLE_BYTES;
+	return uv_fileno(&c->stream.handle, &fd) == 0 && ioctl(fd, SIOCOUTQ, &waiting) == 0 &&
+	       fw_connection_queued(c) + (size_t)waiting <= most;
 }

@@ -96,10 +96,8 @@ bool fw_connection_user(const struct fw_connection *connection, uid_t *out_user)
 /* "10.0.0.7:41234"; "process 4711 of user 1000" of a unix socket; "?" before start. */
 const char *fw_connection_peer(const struct fw_connection *connection);
 size_t fw_connection_queued(const struct fw_connection *connection); /* bytes still to send */
-/*
- * Whether what is sent now would delay nothing for long: little waits here or in the kernel. For
- * what may be dropped.
- */
-bool fw_connection_is_idle(const struct fw_connection *connection);
+/* Whether no more bytes than these wait, here and in the kernel. For what may be dropped. */
+bool fw_connection_has_room(const struct fw_connection *connection, size_t most);
+#define FW_CONNECTION_IDLE_BYTES 16384 /* as many delay nothing for long */
 
 #endif

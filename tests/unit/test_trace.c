@@ -338,6 +338,9 @@ Test(trace, chunks_are_read_as_they_were_written)
 	cr_assert_not_null(ring);
 	put_tick(ring, 2, 1);
 	fill_chunk(ring);
+	cr_expect(fragi_trace_is_chunk(chunk.bytes, chunk.size));
+	cr_expect_not(fragi_trace_is_chunk(chunk.bytes + 1, chunk.size - 1));
+	cr_expect_not(fragi_trace_is_chunk(chunk.bytes, 0));
 	read = read_one(&at, FRAGI_TRACE_HOST);
 	cr_expect_eq(read.host.host, 3);
 	cr_expect_eq(read.host.pid, 77);
@@ -391,37 +394,47 @@ Test(trace, chunks_are_read_as_they_were_written)
 	free(ring);
 }
 
-/* What is in the last part of a trace: its records, and the first of them. */
+/* What is in the last parts of a trace: how many records, and the first of them. */
 static uint32_t rest_of(const struct fragi_trace_ring *ring, struct fragi_trace_host *host,
 			struct fragi_trace_record *out_first)
 {
+	struct fragi_trace_rest rest;
 	struct fragi_trace_read read;
-	uint32_t at = 0;
+	uint32_t count = 0, at;
+	bool has_more = true;
 
-	cr_assert(fragi_trace_rest(ring, 9, host, &chunk));
-	read = read_one(&at, FRAGI_TRACE_HOST);
-	cr_expect_eq(read.host.number, host->number);
-	cr_expect_eq(read.host.lost, host->lost);
-	cr_expect_eq(read.host.unix_ns - read.host.now_ns, 1700, "as they were apart");
-	cr_expect(read.text[0] == '\0' && read.other[0] == '\0', "as it was called before");
-	read = read_one(&at, FRAGI_TRACE_RECORDS);
-	cr_expect_eq(fragi_trace_read(chunk.bytes, chunk.size, &at, &read), 0);
-	if (read.record_count > 0)
-		*out_first = fragi_trace_record_at(&read, 0);
-	return read.record_count;
+	cr_assert(fragi_trace_rest_begin(&rest, ring, 9, host));
+	while (has_more) {
+		const uint64_t number = rest.host.number;
+
+		has_more = fragi_trace_rest_next(&rest, ring, false, &chunk);
+		at = 0;
+		read = read_one(&at, FRAGI_TRACE_HOST);
+		cr_expect_eq(read.host.number, number);
+		cr_expect_eq(read.host.unix_ns - read.host.now_ns, 1700, "as they were apart");
+		cr_expect(read.text[0] == '\0' && read.other[0] == '\0', "as it was called before");
+		*host = read.host;
+		read = read_one(&at, FRAGI_TRACE_RECORDS);
+		cr_expect_eq(fragi_trace_read(chunk.bytes, chunk.size, &at, &read), 0);
+		if (count == 0 && read.record_count > 0)
+			*out_first = fragi_trace_record_at(&read, 0);
+		count += read.record_count;
+	}
+	return count;
 }
 
 /*
  * Of a host that is gone the ring has what it had not sent: from the chunk on that did not come,
  * and without the records that a thread was about to write.
  */
-Test(trace, what_a_killed_host_had_not_sent_is_read)
+Test(trace, what_a_host_that_is_gone_had_not_sent_is_read)
 {
 	struct fragi_trace_ring *ring = ring_create();
 	const struct fragi_moment begin = {1000, 50};
 	const struct fragi_trace_host sent = {.number = 4, .now_ns = 300, .unix_ns = 2000};
 	struct fragi_trace_host host = sent;
 	struct fragi_trace_record first = {0};
+	struct fragi_trace_rest rest;
 
 	cr_assert_not_null(ring);
 	atomic_store(&ring->readers[1].id, 9);
@@ -441,14 +454,15 @@ Test(trace, what_a_killed_host_had_not_sent_is_read)
 	host = sent;
 	cr_expect_eq(rest_of(ring, &host, &first), 3);
 	cr_expect_eq(host.lost, 8 + 2);
-	for (uint32_t i = 0; i < 5000; i++)
+	for (uint32_t i = 0; i < FRAGI_TRACE_SLOTS + 100; i++)
 		put_tick(ring, i, 0);
 	host = sent;
-	cr_expect_eq(rest_of(ring, &host, &first), 3584, "the last ones");
-	cr_expect_eq(first.object, 5000 - 3584);
-	cr_expect_eq(host.lost, 8 + 5 + 5000 - 3584);
-	cr_expect_not(fragi_trace_rest(ring, 8, &host, &chunk), "no such trace");
-	cr_expect_not(fragi_trace_rest(ring, 0, &host, &chunk), "no trace at all");
+	cr_expect_eq(rest_of(ring, &host, &first), FRAGI_TRACE_SLOTS, "all that it holds");
+	cr_expect_eq(first.object, 100);
+	cr_expect_eq(host.lost, 8 + 5 + 100);
+	cr_expect_gt(host.number, 5 + 10, "in several parts");
+	cr_expect_not(fragi_trace_rest_begin(&rest, ring, 8, &host), "no such trace");
+	cr_expect_not(fragi_trace_rest_begin(&rest, ring, 0, &host), "no trace at all");
 	free(ring);
 }
 

@@ -149,17 +149,16 @@ Test(worker_page, a_host_cannot_cut_the_page_under_its_reader)
 }
 
 static struct fragi_trace_chunk chunk;
-static uint32_t rests;
+static uint32_t rests, ends;
 
 /* A host has sent that chunk of trace 5. */
-static void note(struct wrk_traced *traced, uint64_t number, bool is_end)
+static void note(struct wrk_traced *traced, uint64_t number)
 {
 	const struct fragi_trace_host host = {.host = 3, .epoch = 4, .number = number};
 	struct fw_message message = {.kind = FW_HOST_TAPPED, .run = 2, .host = 3, .epoch = 4};
 
 	chunk.size = 0;
 	cr_assert(fragi_trace_add_host(&chunk, &host, "one", ""));
-	cr_assert(!is_end || fragi_trace_add_end(&chunk));
 	message.tapped = (struct fw_tapped){5, chunk.bytes, chunk.size};
 	wrk_traced_note(traced, &message);
 }
@@ -176,15 +175,21 @@ static void take_rest(void *arg, uint32_t id, struct fw_message *message)
 	cr_assert_eq(fragi_trace_read(message->tapped.passed, message->tapped.size, &at, &read), 1);
 	cr_expect_eq(read.host.number, 1);
 	cr_assert_eq(fragi_trace_read(message->tapped.passed, message->tapped.size, &at, &read), 1);
+	if (read.kind == FRAGI_TRACE_END) {
+		ends++;
+		cr_assert_eq(
+			fragi_trace_read(message->tapped.passed, message->tapped.size, &at, &read),
+			1);
+	}
 	cr_expect_eq(read.record_count, 1);
 	rests++;
 	fw_message_free(message);
 }
 
-static uint32_t rests_of(struct wrk_traced *traced)
+static uint32_t rests_of(struct wrk_traced *traced, bool is_end)
 {
-	rests = 0;
-	wrk_traced_rest(traced, page.ledger.ring, take_rest, NULL, 17);
+	rests = ends = 0;
+	wrk_traced_rest(traced, page.ledger.ring, is_end, take_rest, NULL, 17);
 	return rests;
 }
 
@@ -196,18 +201,17 @@ Test(worker_page, what_was_traced_outlives_the_host)
 	const struct fragi_moment now = fragi_moment_now();
 	struct wrk_traced traced = {0};
 
-	cr_expect_eq(rests_of(&traced), 0, "there is no page");
+	cr_expect_eq(rests_of(&traced, false), 0, "there is no page");
 	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
 	fragi_trace_publish(&ledger.ring->readers[0], 1, 0, 0, &now);
 	atomic_store(&ledger.ring->readers[0].id, 5);
 	fragi_trace_note(ledger.ring, FRAGI_TRACE_POOL, 0, 12);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
 	fragi_ledger_close(&ledger);
-	cr_expect_eq(rests_of(&traced), 0, "nothing has come, so its names are not known");
-	note(&traced, 0, false);
-	cr_expect_eq(rests_of(&traced), 1);
-	note(&traced, 0, true);
-	cr_expect_eq(rests_of(&traced), 0, "it ended in order");
+	cr_expect_eq(rests_of(&traced, false), 0, "nothing has come, so its names are not known");
+	note(&traced, 0);
+	cr_expect(rests_of(&traced, false) == 1 && ends == 0, "it was killed");
+	cr_expect(rests_of(&traced, true) == 1 && ends == 1, "it ended in order");
 }
 
 /* A page without a ring, as a host of an older version makes it. */
@@ -224,6 +228,6 @@ Test(worker_page, a_page_may_have_no_ring)
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
 	cr_expect_eq(stats.op_count, 1);
 	cr_expect_null(page.ledger.ring);
-	note(&traced, 0, false);
-	cr_expect_eq(rests_of(&traced), 0);
+	note(&traced, 0);
+	cr_expect_eq(rests_of(&traced, false), 0);
 }

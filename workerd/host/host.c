@@ -29,7 +29,7 @@ struct host {
 	struct host_work work;
 	int stop_fd;
 	bool stop_seen;
-	bool has_taps, is_ending;
+	bool has_taps;
 	char broken[256]; /* why a frame could not be sent; empty: nothing is wrong */
 	bool has_ended;
 	struct host_action exit;
@@ -100,20 +100,19 @@ static void hold_lease(struct host *h, int64_t until_ns)
 			frag_strerror(r));
 }
 
-/* What its operators did. Returns whether it takes more at once, which is at the end. */
+/* What its operators did. Returns whether it takes more at once, where much waits in the ring. */
 static bool send_traced(void *arg, uint32_t tap, const struct fragi_trace_chunk *chunk)
 {
 	struct host *h = arg;
 	const struct fw_tapped tapped = {.tap = tap, .passed = chunk->bytes, .size = chunk->size};
 
 	raise_event(h, &(struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped}, NULL);
-	return h->is_ending && !h->has_ended;
+	return !h->has_ended && h->control.unsent_bytes == 0;
 }
 
-/* Its operators rest: what is left of traces comes before the end. */
+/* Its operators rest. What is still in the ring of traces is sent by workerd, which has it, too. */
 static void destroy(struct host *h)
 {
-	h->is_ending = true;
 	host_work_traced(&h->work, true, send_traced, h);
 	host_work_destroy(&h->work);
 }

@@ -9,8 +9,6 @@
 /* A record that is not written after so many others is passed over. */
 #define PATIENCE (FRAGI_TRACE_SLOTS / 4 * 3)
 #define ITEM_BYTES 5u /* kind, and how many bytes follow */
-/* Records of which a chunk has room for the longest tick, too. */
-#define REST_MAX (FRAGI_TRACE_CHUNK_MAX / FRAGI_TRACE_RECORD_BYTES - 2 * FRAGI_TRACE_TICK_MAX)
 
 /* Whether the slot holds that record, and holds it still after it was copied. */
 static bool copy(const struct fragi_trace_slot *slot, uint64_t place,
@@ -229,13 +227,12 @@ void fragi_trace_publish(struct fragi_trace_reader *reader, uint64_t number, uin
 	atomic_store_explicit(&reader->number, number, memory_order_release);
 }
 
-bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id,
-		      struct fragi_trace_host *host, struct fragi_trace_chunk *chunk)
+bool fragi_trace_rest_begin(struct fragi_trace_rest *rest, const struct fragi_trace_ring *ring,
+			    uint32_t id, const struct fragi_trace_host *host)
 {
-	const uint64_t end = load(&ring->next), was_ns = (uint64_t)host->now_ns;
 	const struct fragi_trace_reader *reader = NULL;
-	struct fragi_interval interval = {.last = fragi_moment_now()};
-	uint64_t place, made, i;
+	const struct fragi_moment now = fragi_moment_now();
+	uint64_t made, i;
 
 	for (i = 0; reader == NULL && i < FRAGI_TRACE_READERS; i++)
 		if (atomic_load(&ring->readers[i].id) == id)
@@ -245,24 +242,42 @@ bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id,
 	/* The last chunk that was made may not have come. */
 	made = atomic_load_explicit(&reader->number, memory_order_acquire);
 	i = host->number + 1 < made ? made - 1 : made;
-	place = load(&reader->at[i % 2].place);
-	interval.first = (struct fragi_moment){
-		atomic_load_explicit(&reader->at[i % 2].ns, memory_order_relaxed),
-		load(&reader->at[i % 2].stamp),
+	*rest = (struct fragi_trace_rest){
+		.host = *host,
+		.interval.first = {atomic_load_explicit(&reader->at[i % 2].ns,
+							memory_order_relaxed),
+				   load(&reader->at[i % 2].stamp)},
+		.interval.last = now,
+		.place = load(&reader->at[i % 2].place),
+		.end = load(&ring->next),
 	};
-	host->number = i;
-	host->lost = load(&reader->at[i % 2].lost);
-	host->unix_ns = (int64_t)((uint64_t)host->unix_ns + (uint64_t)interval.last.ns - was_ns);
-	host->now_ns = interval.last.ns;
-	if (end - place > REST_MAX) {
-		host->lost += end - place - REST_MAX;
-		place = end - REST_MAX;
+	rest->host.number = i;
+	rest->host.lost = load(&reader->at[i % 2].lost);
+	rest->host.unix_ns =
+		(int64_t)((uint64_t)host->unix_ns + (uint64_t)now.ns - (uint64_t)host->now_ns);
+	rest->host.now_ns = now.ns;
+	if (rest->end - rest->place > FRAGI_TRACE_SLOTS) {
+		rest->host.lost += rest->end - rest->place - FRAGI_TRACE_SLOTS;
+		rest->place = rest->end - FRAGI_TRACE_SLOTS;
 	}
-	chunk->size = 0;
-	(void)fragi_trace_add_host(chunk, host, "", "");
-	add_records(chunk, ring, 0, &interval, &place, &host->lost);
-	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LOST_AT], host->lost);
 	return true;
+}
+
+bool fragi_trace_rest_next(struct fragi_trace_rest *rest, const struct fragi_trace_ring *ring,
+			   bool is_end, struct fragi_trace_chunk *chunk)
+{
+	const uint64_t before = rest->place;
+
+	chunk->size = 0;
+	(void)fragi_trace_add_host(chunk, &rest->host, "", "");
+	if (is_end)
+		(void)fragi_trace_add_end(chunk);
+	add_records(chunk, ring, 0, &rest->interval, &rest->place, &rest->host.lost);
+	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LOST_AT], rest->host.lost);
+	rest->host.number++;
+	/* another process may write into the ring still: it ends where it ended */
+	return rest->place != before && rest->end - rest->place <= FRAGI_TRACE_SLOTS &&
+	       rest->place != rest->end;
 }
 
 /* Reading. */
@@ -367,6 +382,14 @@ int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 	if (items[out->kind].texts > 1 && (out->other = get_text(&body, end)) == NULL)
 		return -EBADMSG;
 	return body == end ? 1 : -EBADMSG;
+}
+
+bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size)
+{
+	struct fragi_trace_read read;
+	uint32_t at = 0;
+
+	return fragi_trace_read(bytes, size, &at, &read) > 0 && read.kind == FRAGI_TRACE_HOST;
 }
 
 struct fragi_trace_record fragi_trace_record_at(const struct fragi_trace_read *read, uint32_t i)

@@ -225,12 +225,21 @@ FRAGI_API void fragi_trace_publish(struct fragi_trace_reader *reader, uint64_t n
 				   uint64_t place, uint64_t lost, const struct fragi_moment *begin);
 
 /*
- * What a host that is gone had not sent of a trace: its last records, as many as one chunk takes.
- * host: of the last chunk that has come from it; becomes that of this one. Whatever the ring holds
- * is accepted. Returns false: it has no such trace.
+ * What a host that is gone had not sent of a trace. Whatever its ring holds is accepted.
+ * begin: host: of the last chunk that has come from it. Returns false: it has no such trace.
+ * next: the next chunk. is_end: the host ended in order. Returns whether there is another one.
  */
-FRAGI_API bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id,
-				struct fragi_trace_host *host, struct fragi_trace_chunk *chunk);
+struct fragi_trace_rest {
+	struct fragi_trace_host host; /* of the next chunk */
+	struct fragi_interval interval;
+	uint64_t place, end;
+};
+FRAGI_API bool fragi_trace_rest_begin(struct fragi_trace_rest *rest,
+				      const struct fragi_trace_ring *ring, uint32_t id,
+				      const struct fragi_trace_host *host);
+FRAGI_API bool fragi_trace_rest_next(struct fragi_trace_rest *rest,
+				     const struct fragi_trace_ring *ring, bool is_end,
+				     struct fragi_trace_chunk *chunk);
 
 /*
  * Reads the next item at *at, 0 at first, and moves it on. Any bytes are accepted. Returns 1; 0:
@@ -238,6 +247,8 @@ FRAGI_API bool fragi_trace_rest(const struct fragi_trace_ring *ring, uint32_t id
  */
 FRAGI_API int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 			       struct fragi_trace_read *out);
+/* Whether the bytes begin as a chunk does. */
+FRAGI_API bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size);
 FRAGI_API struct fragi_trace_record fragi_trace_record_at(const struct fragi_trace_read *read,
 							  uint32_t i);
 

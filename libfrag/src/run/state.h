@@ -184,6 +184,8 @@ void fragi_run_destroy_taps(struct fragi_run *run);
 /* trace.c: one that begins, and ends; NULL is accepted. Returns NULL: there is no memory. */
 struct fragi_run_trace *fragi_run_trace_begin(struct fragi_run *run, uint32_t id);
 void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace);
+/* The run ends first: what the ring holds of the trace is for who has it then. */
+void fragi_run_trace_destroy(struct fragi_run *run, struct fragi_run_trace *trace);
 /* They take part while a probe is attached, too. From time to time. */
 void fragi_run_probe(struct fragi_run *run);
 /* Makes all operators take part while there are traces, or no longer. */

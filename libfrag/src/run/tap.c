@@ -5,7 +5,7 @@
 #include <run/state.h>
 #include <sched/tap.h>
 
-#define TRACE_CHUNKS_MAX 64 /* at once: the whole ring, and the names of 10,000 operators */
+#define TRACE_CHUNKS_MAX 64 /* at once: most of a ring, and the names of 10,000 operators */
 
 /*
  * The taps of a host. Each is wanted for a while, again and again, so it ends by itself when nobody
@@ -143,6 +143,6 @@ void fragi_run_destroy_taps(struct fragi_run *run)
 {
 	for (size_t i = 0; i < FRAGI_RUN_TAPS_MAX; i++) {
 		fragi_tap_destroy(run->taps[i].tap);
-		fragi_run_trace_end(run, run->taps[i].trace);
+		fragi_run_trace_destroy(run, run->taps[i].trace);
 	}
 }

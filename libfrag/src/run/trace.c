@@ -125,6 +125,13 @@ void fragi_run_trace_end(struct fragi_run *run, struct fragi_run_trace *trace)
 	if (trace == NULL)
 		return;
 	atomic_store(&trace->reader->id, 0);
+	fragi_run_trace_destroy(run, trace);
+}
+
+void fragi_run_trace_destroy(struct fragi_run *run, struct fragi_run_trace *trace)
+{
+	if (trace == NULL)
+		return;
 	take_no_part(run);
 	fragi_free(trace);
 }
@@ -364,6 +371,7 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 {
 	const struct fragi_interval interval = {trace->last, fragi_moment_now()};
 	const uint64_t place = trace->place;
+	uint64_t behind;
 	const struct fragi_trace_host host = {
 		.host = run->config.host,
 		.pid = (uint32_t)getpid(),
@@ -391,7 +399,9 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 		fragi_trace_add_records(&trace->chunk, run->ledger.ring, &interval, &trace->place,
 					&trace->lost);
 	trace->last = interval.last;
-	trace->has_more = !trace->has_named || trace->place != place;
+	behind = atomic_load(&run->ledger.ring->next) - trace->place;
+	trace->has_more =
+		!trace->has_named || (trace->place != place && behind > FRAGI_TRACE_SLOTS / 4);
 	fragi_trace_publish(trace->reader, trace->number, trace->place, trace->lost, &trace->last);
 	return &trace->chunk;
 }
