@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [ONLY=regex]: plants
+# make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [BY=regex]: plants
 # small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants"). Without
 # -g, because the places of a mistake in debugging information make two equal objects differ.
 MUTATE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build CFLAGS=-O2
@@ -12,5 +12,5 @@ mutate:
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(MUTANTS),--only $(MUTANTS)) \
 		$(if $(PATIENCE),--patience $(PATIENCE)) $(if $(KEEP_MAP),--keep-map) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(BUILDS),--builds "$(BUILDS)") \
-		$(if $(ONLY),--programs '$(ONLY)') \
+		$(if $(BY),--programs '$(BY)') \
 		$(if $(LIST),--list)

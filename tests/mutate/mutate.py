@@ -221,7 +221,7 @@ def programs_of(tree, wanted):
     names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)] + [SIM]
     names = [n for n in dict.fromkeys(names) if not run.ONCE.search(n) and re.search(wanted, n)]
     if not names:
-        raise SystemExit("mutate: no test program is called like %r; leave ONLY out, or see tests/" % wanted)
+        raise SystemExit("mutate: no test program is called like %r; leave BY out, or see tests/" % wanted)
     # The long ones first, so that the two ends meet.
     return sorted(names, key=lambda n: not is_script(n))
 
