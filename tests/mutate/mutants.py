@@ -197,7 +197,8 @@ def in_expression(source, tokens, first, last, skip):
             yield "constant", t.start, t.end, "(%s / 3)" % t.text
         elif t.kind == "word" and t.text.startswith("memory_order_") and t.text[13:] in ORDERS:
             yield "memory order", t.start, t.end, "memory_order_relaxed"
-        elif t.kind == "word" and after.text == "(" and t.text not in KEYWORDS and after.partner:
+        elif t.kind == "word" and after.text == "(" and t.text not in KEYWORDS and after.partner \
+                and not is_symmetric(t.text, tokens[after.partner + 1].text):
             yield from swapped(source, tokens, i + 1)
 
 
@@ -210,6 +211,11 @@ def opened_before(tokens, i):
         elif tokens[i].kind == "mark" and tokens[i].text in OPEN:
             return i
     return 0
+
+
+def is_symmetric(call, behind):
+    """Whether its first two arguments may change places."""
+    return call in ("calloc", "fragi_calloc") or (call in ("strcmp", "strcasecmp") and behind in ("==", "!="))
 
 
 def swapped(source, tokens, opened):
