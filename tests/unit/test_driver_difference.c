@@ -45,7 +45,9 @@ static const char *with(const char *from, const char *to)
 	return text;
 }
 
-static void expect(const char *from, const char *to, enum fw_effect effect, const char *what)
+/* set: what `fragctl set` takes; "": this cannot be set. */
+static void expect_set(const char *from, const char *to, enum fw_effect effect, const char *what,
+		       const char *set)
 {
 	static struct drv_differences found;
 	struct fragi_spec *before = parse(base), *after = parse(with(from, to));
@@ -56,9 +58,15 @@ static void expect(const char *from, const char *to, enum fw_effect effect, cons
 	cr_assert_eq(found.count, 1, "%s: %u differences", to, found.count);
 	cr_expect_eq(found.rows[0].change.effect, effect, "%s", found.rows[0].change.what);
 	cr_expect_str_eq(found.rows[0].change.what, what);
+	cr_expect_str_eq(found.rows[0].change.set != NULL ? found.rows[0].change.set : "", set);
 	fragi_spec_destroy(before);
 	fragi_spec_destroy(after);
 	fragi_arena_fini(&arena);
+}
+
+static void expect(const char *from, const char *to, enum fw_effect effect, const char *what)
+{
+	expect_set(from, to, effect, what, "");
 }
 
 /* The largest of all differences. */
@@ -82,8 +90,9 @@ static enum fw_effect effect_between(const char *a, const char *b)
 
 Test(driver_difference, values_may_be_set)
 {
-	expect("value: 1", "value: 2", FW_EFFECT_SET, "f1.tx.value: 1 -> 2");
-	expect("value: 1", "value: 1, more: 5", FW_EFFECT_SET, "f1.tx.more: its default -> 5");
+	expect_set("value: 1", "value: 2", FW_EFFECT_SET, "f1.tx.value: 1 -> 2", "f1.tx.value=2");
+	expect_set("value: 1", "value: 1, more: 5", FW_EFFECT_SET, "f1.tx.more: its default -> 5",
+		   "f1.tx.more=5");
 }
 
 /* What was set live is kept without its quotes. */
