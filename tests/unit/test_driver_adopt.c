@@ -172,6 +172,33 @@ WORLD_TEST(driver_adopt, what_may_have_run_on_a_worker_that_is_new_is_inexact, N
 	comes_back(w);
 }
 
+WORLD_TEST(driver_adopt, a_worker_that_has_reported_and_left_is_waited_for_again, comes_back)
+{
+	static const char text[] = TWO_FRAGMENTS("", "");
+
+	restore_graph(w, RUN, true, text);
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_PLACED,
+								    .run = RUN,
+								    .text = "a\nb\n"}),
+		     0);
+	pass(w, MS);
+	for (int i = 0; i < 2; i++) {
+		hello_reporting(w, 1, 1);
+		say_running(w, 1, 1, text);
+		say_reported(w, 1);
+		if (i == 1)
+			break;
+		step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1});
+		hello_reporting(w, 2, 1);
+		say_running(w, 2, 2, text);
+		say_reported(w, 2);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING, "%s", w->log);
+	}
+	others_may_come(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	cr_expect_null(taken(w, 1, FW_HOST_KILL), "%s", w->log);
+}
+
 /*
  * Of two workers of one name the one that comes first is the other one: f2 had ended there and gone
  * on. A worker of before does not say which name it had.
