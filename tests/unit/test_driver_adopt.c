@@ -397,14 +397,15 @@ Test(driver_adopt, numbers_that_leave_none_for_others_are_not_believed)
 	}
 }
 
-WORLD_TEST(driver_adopt, an_age_beyond_all_time_is_not_believed, comes_back)
+/* Its two hosts are reported with these ages, and it ends a second later. */
+static void ends_after(struct world *w, const int64_t ages_ns[2])
 {
 	hello_reporting(w, 1, 1);
 	hello_reporting(w, 2, 1);
 	for (uint32_t host = 1; host <= 2; host++) {
 		struct fw_message report = of_host(FW_HOST_REPORT, host);
 
-		report.report.age_ns = INT64_MAX;
+		report.report.age_ns = ages_ns[host - 1];
 		say_report_of(w, host, report, "app", two_fragments, host == 1 ? "f1" : "f2");
 		say_prepared(w, host, host, host == 1 ? "f1" : "f2", host == 1);
 		written(w);
@@ -417,6 +418,24 @@ WORLD_TEST(driver_adopt, an_age_beyond_all_time_is_not_believed, comes_back)
 	for (uint32_t host = 1; host <= 2; host++)
 		say_exit(w, host, host, 0, 0, "");
 	cr_assert(w->ended);
+}
+
+WORLD_TEST(driver_adopt, an_application_is_as_old_as_its_oldest_host, NULL)
+{
+	static const int64_t ages_ns[][2] = {{5 * SECOND, 3 * SECOND}, {3 * SECOND, 5 * SECOND}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(ages_ns); i++) {
+		comes_back(w);
+		ends_after(w, ages_ns[i]);
+		assert_has(w->json, "\"duration_ns\": 6");
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
+WORLD_TEST(driver_adopt, an_age_beyond_all_time_is_not_believed, comes_back)
+{
+	ends_after(w, (const int64_t[]){INT64_MAX, INT64_MAX});
 	assert_has(w->json, "\"duration_ns\": ");
 	cr_expect_null(strstr(w->json, "\"duration_ns\": -"), "%s", w->json);
 }
