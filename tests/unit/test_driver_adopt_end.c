@@ -103,6 +103,47 @@ WORLD_TEST(driver_adopt, an_application_that_was_killed_before_it_was_done_was_s
 	}
 }
 
+/* One of its hosts was told how to end when its driver ended, and the other one was not yet. */
+WORLD_TEST(driver_adopt, an_end_goes_on_as_it_began, NULL)
+{
+	static const struct {
+		enum fw_stop_state stop;
+		bool is_closing;
+		enum fw_kind goes_on;
+		enum fragi_summary_result result;
+	} cases[] = {
+		{FW_STOP_KILLED, false, FW_HOST_KILL, FRAGI_SUMMARY_STOPPED},
+		{FW_STOP_DRAINS, false, FW_HOST_STOP, FRAGI_SUMMARY_STOPPED},
+		{FW_STOP_ENDS, true, FW_HOST_STOP, FRAGI_SUMMARY_DONE},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		bool is_killed = cases[i].goes_on == FW_HOST_KILL;
+		struct fw_message told;
+
+		comes_back(w);
+		told = of_host(FW_HOST_REPORT, 1);
+		told.report.stop = cases[i].stop;
+		told.report.is_closing = cases[i].is_closing;
+		hello_reporting(w, 1, 2);
+		say_report_of(w, 1, told, "app", two_fragments, "f1");
+		say_prepared(w, 1, 1, "f1", true);
+		say_running(w, 1, 2, two_fragments);
+		say_reported(w, 1);
+		written(w);
+		cr_expect_eq(taken(w, 1, FW_HOST_KILL) != NULL, is_killed, "%zu: %s", i, w->log);
+		cr_expect_eq(taken(w, 1, FW_HOST_STOP) != NULL, !is_killed, "%zu: %s", i, w->log);
+		for (uint32_t host = 1; host <= 2; host++)
+			say_event(w, 1, host, FW_STATE_DONE, "");
+		for (uint32_t host = 1; host <= 2; host++)
+			say_exit(w, 1, host, is_killed ? 137 : 0, is_killed ? 9 : 0, "");
+		cr_assert(w->ended, "%zu: %s", i, w->log);
+		cr_expect_eq(w->result, cases[i].result, "%zu: %s", i, w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 /* Another one was to follow it, and a stop comes first. */
 WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a_stop, comes_back)
 {
