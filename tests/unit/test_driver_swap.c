@@ -67,6 +67,9 @@ static void swap_begins_with(struct world *w, const char *text, int start_timeou
 	cr_expect_eq(create->epoch, 2);
 	cr_expect(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
+	assert_has(w->log,
+		   "f2 goes on in another process on worker b: 10.0.0.9:1 replaces libold.so "
+		   "by libnew.so");
 	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
 	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it does not run yet");
