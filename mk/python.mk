@@ -35,7 +35,7 @@ install-python: $(PYTHON_BUILT)
 
 # The wheel has no asserts, as every package: it is built with NDEBUG=1.
 WHEEL_PARTS := run shm cuda
-WHEEL_PLUGINS := basic inference logger testing udp vision
+WHEEL_PLUGINS := basic inference logger testing udp viewer vision
 .PHONY: python python-here
 python:
 	@mk/deps.sh python

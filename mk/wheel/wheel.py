@@ -21,9 +21,14 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.join(TOP, ".cache", "wheel")
 REQUIREMENTS = os.path.join(TOP, "mk", "wheel", "requirements.txt")
 # ucx has plugins of its own, which a wheel cannot carry; crypto would bring an OpenSSL that nobody
-# patches.
+# patches. The viewer is what Holoscan's programs show pictures with; its libmicrohttpd brings a
+# GnuTLS that it does not use.
 MODULES = ("run", "shm", "cuda")
-PLUGINS = ("basic", "inference", "logger", "testing", "udp", "vision")
+PLUGINS = ("basic", "inference", "logger", "testing", "udp", "viewer", "vision")
+# The Debian packages of what auditwheel puts in, whose notices go with it.
+BUNDLED = ("libffi8", "libgmp10", "libgnutls30", "libhogweed6", "libidn2-0", "libmicrohttpd12", "libnettle8",
+           "libp11-kit0", "libpng16-16", "libprotobuf-c1", "libtasn1-6", "libturbojpeg0", "libunistring2",
+           "libuv1", "libyaml-0-2")
 METADATA = """Metadata-Version: 2.1
 Name: frag
 Version: %s
@@ -84,6 +89,12 @@ def stage(build, version, platform, folder, programs):
     info = os.path.join(folder, "frag-%s.dist-info" % version)
     os.mkdir(info)
     shutil.copy(os.path.join(TOP, "LICENSE"), info)
+    notices = os.path.join(info, "licenses")
+    os.mkdir(notices)
+    for name in BUNDLED:
+        shutil.copy("/usr/share/doc/%s/copyright" % name, os.path.join(notices, name))
+    for name in ("LGPL-2.1", "LGPL-3", "GPL-3"):
+        shutil.copy("/usr/share/common-licenses/" + name, notices)
     with open(os.path.join(info, "METADATA"), "w") as file:
         file.write(METADATA % version)
     with open(os.path.join(info, "WHEEL"), "w") as file:

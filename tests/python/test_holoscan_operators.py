@@ -353,6 +353,21 @@ class Operators(unittest.TestCase):
                     right()
             self.assertNotIn("error", err.getvalue())
 
+    def test_pictures_are_shown(self):
+        """The wheel has the viewer too."""
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                op_output.emit({"": frag.empty((4, 6, 3), "uint8")}, "out")
+
+        def compose(app):
+            app.add_flow(Tx(app, CountCondition(app, 2), name="tx"),
+                         HolovizOp(app, name="viz", headless=True), {("out", "receivers")})
+
+        App(compose).run()
+
     def test_what_the_wheel_lacks(self):
         class Shows(PingTensorRxOp):
             _native_type = "nothing_like_it"

@@ -88,8 +88,8 @@ class NativeOperator(OperatorBase):
     def _in_holoscans_words(self, text):
         """A failure with the words that programs may look for, or with what its sentence lacks."""
         if 'unknown operator type "%s"' % self._native_type in text:
-            return "%s (%s of %s needs an installed frag: frag's wheel has no viewer, videos and " \
-                   "cameras; name the installed library's folder in LD_LIBRARY_PATH)" % (
+            return "%s (%s of %s needs an installed frag: frag's wheel has no videos and cameras; " \
+                   "name the installed library's folder in LD_LIBRARY_PATH)" % (
                        text, type(self).__name__, self._place)
         return next(("%s (%s)" % (text, words) for ours, words in self._says if ours in text), text)
 
