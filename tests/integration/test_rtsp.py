@@ -19,6 +19,7 @@ FRAMES = 59
 TS_PACKET, TS_PACKETS = 188, 7  # of RTP, RFC 2250
 SDP = (b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=clip\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"
        b"m=video 0 RTP/AVP 33\r\na=control:track\r\n")
+UNIX_IN_NTP = 2208988800  # seconds from 1900, where NTP begins
 BYE = struct.pack(">BBHI", 0x80, 201, 1, 1) + struct.pack(">BBHI", 0x81, 203, 1, 1)  # behind a report
 
 
@@ -27,6 +28,7 @@ class Server(test_streams.Server):
     one counts for all that follow. "mute at X" answers everything before the request X; "over UDP"
     and "UDP is dropped" accept that, and the latter sends nothing that way."""
     URL = "rtsp://127.0.0.1:%d/clip"
+    sdp = SDP
 
     def answer(self, connection, manner):
         data, port = b"", None
@@ -41,7 +43,7 @@ class Server(test_streams.Server):
                 method = request.split(b" ")[0].decode()
                 if manner in ("silent", "mute at " + method):
                     continue
-                connection.sendall(self.reply(method, request, manner))
+                connection.sendall(self.reply(method, request, manner, self.sdp))
                 if method == "SETUP":
                     port = re.search(rb"client_port=(\d+)", request)
                 if method == "PLAY" and port is None:
@@ -52,7 +54,7 @@ class Server(test_streams.Server):
             pass
 
     @staticmethod
-    def reply(method, request, manner):
+    def reply(method, request, manner, sdp):
         number = next(l for l in request.split(b"\r\n") if l.lower().startswith(b"cseq"))
         head, body = [b"RTSP/1.0 200 OK", number, b"Session: 1;timeout=60"], b""
         if method == "OPTIONS":
@@ -64,7 +66,7 @@ class Server(test_streams.Server):
         elif method == "DESCRIBE" and manner == "redirect":
             head[0:1] = [b"RTSP/1.0 302 Found", b"Location: file:///etc/passwd"]
         elif method == "DESCRIBE":
-            body = os.urandom(len(SDP)) if manner == "garbage" else SDP
+            body = os.urandom(len(sdp)) if manner == "garbage" else sdp
             head += [b"Content-Type: application/sdp", b"Content-Length: %d" % len(body)]
         elif method == "SETUP" and b"interleaved" in request:
             head.append(b"Transport: RTP/AVP/TCP;unicast;interleaved=0-1")
@@ -105,7 +107,46 @@ class Server(test_streams.Server):
             pass
 
 
+class Camera(Server):
+    """Sends packets as ffmpeg has made them. ahead_s: of its clock, which it reports before all of
+    them (RFC 3550, 6.4.1); None: it reports nothing."""
+
+    def __init__(self, test, sdp, packets, ahead_s):
+        self.sdp, self.packets, self.ahead_s = sdp, packets, ahead_s
+        super().__init__(test, b"", "good")
+
+    def play(self, connection, manner):
+        now = time.time() + (self.ahead_s or 0)
+        first_rtp, = struct.unpack_from(">I", self.packets[0], 4)
+        ntp = int(now) + UNIX_IN_NTP, int(now % 1 * 2**32)
+        report = struct.pack(">BBHIIIIII", 0x80, 200, 6, 1, *ntp, first_rtp, 0, 0)
+        packets = [(1, report)] if self.ahead_s is not None else []
+        for channel, packet in packets + [(0, p) for p in self.packets] + [(1, BYE)]:
+            connection.sendall(struct.pack(">cBH", b"$", channel, len(packet)) + packet)
+
+
 class Rtsp(test_streams.StreamTest):
+    def packets(self):
+        """The clip in packets of RTP, and what describes them."""
+        sdp = self.path("clip.sdp")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.bind(("127.0.0.1", 0))
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            s.settimeout(0.5)
+            self.clip(30)
+            subprocess.run(["ffmpeg", "-v", "error", "-i", self.path("clip.mkv"), "-c:v", "mpeg4", "-sdp_file", sdp,
+                            "-f", "rtp", "rtp://127.0.0.1:%d?pkt_size=1000" % s.getsockname()[1]], check=True,
+                           timeout=60)
+            packets = []
+            while True:
+                try:
+                    packets.append(s.recv(65536))
+                except socket.timeout:
+                    break
+        with open(sdp, encoding="utf-8") as f:
+            text = re.sub(r"m=video \d+", "m=video 0", f.read())
+        return text.strip().replace("\n", "\r\n").encode() + b"\r\na=control:track\r\n", packets
+
     def serve(self, *manners):
         ts = self.path("clip.ts")
         if not os.path.exists(ts):
@@ -193,6 +234,42 @@ class Rtsp(test_streams.StreamTest):
                 self.assertEqual(self.frames(p), 10)
                 self.assertNotIn("over UDP", p.stderr)
                 self.assertEqual(server.asked, 1)
+
+    def test_acquisition_times_are_those_of_the_camera_where_it_reports_them(self):
+        app = self.write("times.yaml", """frag: 1
+application: times
+operators:
+  camera:
+    type: video_replayer
+    parameters: {url: URL, transport: tcp, realtime: false, acquisition: WHOSE}
+  rx: {type: ping_tensor_rx, ports: {in: {age: 3s}}}
+flows: [camera -> rx]
+""")
+        with open(app, encoding="utf-8") as f:
+            text = f.read()
+        sdp, packets = self.packets()
+        wrong = r"the clock of rtsp://\S+/clip is \S+ s %s that of this machine%s; its frames have no acquisition times"
+        for whose, ahead_s, reason, line in (("media", 0, "clocks_not_comparable", None), ("sender", 0, None, None),
+                                             ("sender", -6, "stale", None), ("sender", None, None, None),
+                                             ("sender", -60, None, wrong % ("behind", "")),
+                                             ("sender", 37, None, wrong % ("ahead of", ", so it shows TAI and not UTC"))):
+            with self.subTest(whose=whose, ahead_s=ahead_s):
+                server = Camera(self, sdp, packets, ahead_s)
+                self.write("times.yaml", text.replace("URL", server.url).replace("WHOSE", whose))
+                p = self.start("fragctl", "run", "--output", "json", app)
+                self.assertEqual(p.wait(), 0, p.stderr)
+                flow, = self.summary(p)["flows"]
+                if reason is None:
+                    self.assertEqual(flow["delivered"], flow["sent"], flow)
+                else:
+                    self.assertGreater(flow["dropped"][reason], flow["sent"] // 2, flow)
+                self.assertEqual(p.stderr.count("its frames have no acquisition times"), 0 if line is None else 1)
+                if line is not None:
+                    self.assertRegex(p.stderr, line)
+        self.write("times.yaml", text.replace("URL", "http://127.0.0.1:1/clip").replace("WHOSE", "sender"))
+        p = self.start("fragctl", "run", "--output", "json", app)
+        self.assertEqual(p.wait(), 2, p.stderr)
+        self.assertIn("only a camera with a url of rtsp:// reports its time", self.summary(p)["reason"])
 
     def test_what_is_late_is_left_out_and_counted(self):
         p = self.run_app(self.serve("pauses").url, "--latency", "low", "--connect", "1000s")

@@ -17,6 +17,7 @@
 #include "formats.h"
 #include "matroska.h"
 #include "pipe.h"
+#include "sender.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -54,7 +55,8 @@ struct video_decoder {
 	int unread;    /* failures to read since the last packet */
 	/* where nothing that is late is decoded */
 	bool is_low, skips;
-	int64_t least_ns;   /* the least of when a packet came minus its own time */
+	int64_t least_ns; /* the least of when a packet came minus its own time */
+	struct video_sender sender;
 	int64_t skipped_ns; /* when the first of those was skipped that are skipped now */
 	_Atomic int64_t late;
 };
@@ -455,6 +457,7 @@ static int feed(struct video_decoder *d)
 	if (r >= 0) {
 		d->has_come = true;
 		note_end(d);
+		video_sender_note(&d->sender, d->packet, d->stream->time_base);
 		r = avcodec_send_packet(d->codec, d->packet);
 	}
 	av_packet_unref(d->packet);
@@ -540,6 +543,13 @@ int64_t video_decoder_time_ns(const struct video_decoder *decoder, const AVFrame
 		return -1;
 	return av_rescale_q(frame->best_effort_timestamp - start, decoder->stream->time_base,
 			    (AVRational){1, 1000000000});
+}
+
+bool video_decoder_sender_ns(const struct video_decoder *decoder, const AVFrame *frame,
+			     int64_t *out_unix_ns)
+{
+	return video_sender_time_ns(&decoder->sender, frame->best_effort_timestamp,
+				    decoder->stream->time_base, out_unix_ns);
 }
 
 double video_decoder_frame_rate(const struct video_decoder *decoder)

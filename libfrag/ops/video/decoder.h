@@ -88,6 +88,12 @@ int video_decoder_next(struct video_decoder *decoder, AVFrame *frame, int64_t *s
  * not contain it.
  */
 int64_t video_decoder_time_ns(const struct video_decoder *decoder, const AVFrame *frame);
+/*
+ * Unix time at which a sender of RTP says that it took the frame. Returns false: it has sent no
+ * report yet, or the stream has none.
+ */
+bool video_decoder_sender_ns(const struct video_decoder *decoder, const AVFrame *frame,
+			     int64_t *out_unix_ns);
 /* Returns the matrix by which a frame is to be shown (libavutil/display.h); NULL: there is none. */
 const int32_t *video_decoder_matrix(const struct video_decoder *decoder, const AVFrame *frame);
 /* Returns the width of a pixel divided by its height; 0: the file does not contain it. */

@@ -15,6 +15,7 @@
 #include "frames.h"
 #include "live.h"
 #include "pipe.h"
+#include "sender.h"
 #include "url.h"
 #include "video.h"
 
@@ -22,7 +23,7 @@
 #define RETRY_NS 200000000 /* between two attempts to connect to a stream */
 
 struct replayer {
-	const char *path, *directory, *basename, *formats, *url, *transport, *latency;
+	const char *path, *directory, *basename, *formats, *url, *transport, *latency, *acquisition;
 	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities, auto_rotate;
@@ -43,6 +44,7 @@ struct replayer {
 	const char *transport_used; /* what worked last */
 	int64_t asked_ns;           /* by CLOCK_MONOTONIC: when the source was opened first */
 	bool has_begun;             /* `now` is a frame */
+	bool sender_refused;        /* and that is logged */
 	struct held_back held_back;
 	bool started;
 	int64_t start_ns; /* when the first frame was due, by the fragment's clock */
@@ -57,6 +59,7 @@ static const struct frag_port replayer_ports[] = {
 };
 
 static const char *const transports[] = {"auto", "udp", "tcp", NULL};
+static const char *const acquisitions[] = {"media", "sender", NULL};
 static const char *const latencies[] = {"normal", "low", NULL};
 
 static const struct frag_param replayer_params[] = {
@@ -102,6 +105,12 @@ static const struct frag_param replayer_params[] = {
 		.description =
 			"Frames that come while the receivers are busy are left out; when packets are late by more than half a second, all are skipped to the next key frame. Both are counted, in the log and in the metadata dropped (i64). Frames are sent at once, without regard to their times.",
 		.choices = latencies),
+	FRAG_PARAM_STRING(
+		struct replayer, acquisition, "media",
+		.headline = "Clock of the acquisition times: that of the media, or of the sender",
+		.description =
+			"sender: the Unix time that the RTCP reports of an RTSP camera state, which keeps its clock by NTP, PTP or GPS. Frames before the first report have no acquisition time, nor have those of a camera whose clock is further than 10 s from that of this machine; the log says so.",
+		.choices = acquisitions),
 	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0,
 		       .headline = "Frames a second; 0: as the file says", .min = 0.0,
 		       .max = 10000.0),
@@ -329,6 +338,8 @@ static int replayer_initialize(void *state, struct frag_op *op)
 	struct replayer *rp = state;
 	int r = find_file(rp, op);
 
+	if (r == 0)
+		r = video_sender_check(op, rp->acquisition, rp->url);
 	rp->frames = (struct video_frames){
 		.decoder = rp->decoder,
 		.format = rp->format,
@@ -451,7 +462,11 @@ static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_t
 	if (message == NULL)
 		frag_tensor_unref(tensor);
 	if (r == 0)
-		r = frag_message_set_acquisition(message, rp->now_pts_ns, FRAG_CLOCK_MEDIA);
+		r = video_sender_is_wanted(rp->acquisition)
+			    ? video_sender_stamp(rp->source, rp->now, frag_tick_op(tick), rp->shown,
+						 &rp->sender_refused, message)
+			    : frag_message_set_acquisition(message, rp->now_pts_ns,
+							   FRAG_CLOCK_MEDIA);
 	if (r == 0)
 		r = frag_message_set_sequence(message, (uint64_t)rp->emitted);
 	if (r == 0)
@@ -572,7 +587,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), sample_aspect_ratio (f64, width of a pixel divided by its height) where the file states it, of a url live_ns (i64, Unix time at which it came), and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), sample_aspect_ratio (f64, width of a pixel divided by its height) where the file states it, of a url live_ns (i64, Unix time at which it came), and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, or as acquisition says; the sequence is frame. In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),
