@@ -56,7 +56,8 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 {
 	uint64_t queued = way->took_ns, arrived = take(&queued, way->arrived_ns);
 	uint64_t held = take(&arrived, way->held_ns);
-	uint64_t unstarted = take(&queued, way->unstarted_ns), idle = least(queued, way->idle_ns);
+	uint64_t unstarted = take(&queued, way->unstarted_ns), busy = take(&queued, way->busy_ns);
+	uint64_t idle = queued;
 
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_NETWORK, arrived);
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART,
@@ -64,8 +65,7 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	/* The sender's GPU writes what the operator before has emitted. */
 	fragi_blame_add(parts, way->at - 1u, FRAGI_BLAME_GPU, take(&held, way->gpu_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_WINDOW, held);
-	queued -= idle;
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&queued, way->denied_ns));
+	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&busy, way->denied_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
 	/* The room that it waits for is in the flow behind it. */
 	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, way->room_ns));
@@ -73,7 +73,7 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&idle, way->starved_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_THREAD, take(&idle, way->thread_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART, take(&idle, way->suspended_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_QUEUE, queued + idle);
+	fragi_blame_add(parts, way->at, FRAGI_BLAME_QUEUE, busy + idle);
 }
 
 void fragi_blame_stay(struct fragi_blame_parts *parts, const struct fragi_blame_stay *stay)

@@ -58,10 +58,10 @@ struct fragi_blame_way {
 	/* until it was sent, by the sender's clock; of these: no receiver, work of a GPU */
 	uint64_t held_ns, restart_ns, gpu_ns;
 	uint64_t unstarted_ns; /* in the queue of an operator that was not started yet */
-	/* before the tick, how long the operator has been in no tick; then what it waited for */
-	uint64_t idle_ns;
+	/* of what is left, ticks with earlier messages; else the operator was in none and waited */
+	uint64_t busy_ns;
 	uint64_t pool_ns, thread_ns, room_ns, suspended_ns;
-	/* its thread could run and the kernel gave it no core: before the tick; in earlier ticks */
+	/* its thread could run and the kernel gave it no core: between ticks; in earlier ticks */
 	uint64_t starved_ns, denied_ns;
 };
 

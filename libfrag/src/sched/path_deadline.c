@@ -26,13 +26,20 @@ struct fragi_path_step {
 	struct fragi_trail_entry entry; /* as its messages brought it, or of a path that begins */
 };
 
-/* Those uses of an operator in the ledger that a message may have waited for, ns. */
+/* Those uses of an operator that a message may have waited for, ns. */
 struct waited {
 	uint64_t pool, thread, room, suspended;
 };
 
 /* Ticks that are remembered: behind so many messages one may wait and know why. */
-#define PAST 16u
+#define PAST 64u
+
+struct past {
+	uint64_t begun, ended; /* stamps */
+	/* what its thread was denied before it and in it; what had been waited for by its end */
+	uint64_t starved_ns, denied_ns;
+	struct waited waited;
+};
 
 struct fragi_on_path {
 	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
@@ -47,15 +54,9 @@ struct fragi_on_path {
 	uint64_t gpu_ns;        /* it waited for work of a GPU */
 	uint64_t pending_since; /* stamp: for work of its stream; 0: it does not */
 	uint64_t begun;         /* stamp; that of the tick is of the latest call of compute */
-	/* since the tick before ended: stamp; 0: there was none. What had been waited for then. */
-	uint64_t ended;
-	uint64_t started; /* stamp: when its operator was; 0: not read yet */
-	/* the latest ticks: when they ended, and what their threads were denied in them */
-	struct past {
-		uint64_t ended, denied_ns;
-	} past[PAST];
-	uint64_t past_count; /* ever */
-	struct waited waited;
+	uint64_t started;       /* stamp: when its operator was; 0: not read yet */
+	struct past past[PAST]; /* the latest ticks */
+	uint64_t past_count;    /* ever */
 };
 
 static uint64_t read_use(const _Atomic uint64_t *use)
@@ -63,8 +64,10 @@ static uint64_t read_use(const _Atomic uint64_t *use)
 	return atomic_load_explicit(use, memory_order_relaxed);
 }
 
-static struct waited waited_of(const struct fragi_op_row *row)
+static struct waited waited_of(const struct fragi_exec *exec)
 {
+	const struct fragi_op_row *row = exec->row;
+
 	return (struct waited){
 		.pool = read_use(&row->use_memory),
 		.thread = read_use(&row->use_thread),
@@ -94,17 +97,32 @@ static void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, ui
 	on->starved_ns = on->starved_from > starved_until ? on->starved_from - starved_until : 0;
 }
 
-/* What ticks with earlier messages were denied while one waited that was in the queue at `from`. */
-static uint64_t denied_since(const struct fragi_on_path *on, uint64_t from)
+/* While a message waited: how long ticks with earlier ones took, and what their threads were denied
+ * before and in them; what had been waited for before it came. */
+struct since {
+	uint64_t busy_ns, starved_ns, denied_ns;
+	struct waited then;
+	bool is_first; /* no tick has ended before it came */
+};
+
+static struct since since(const struct fragi_on_path *on, uint64_t queued)
 {
-	uint64_t sum_ns = 0;
+	struct since since = {.is_first = on->past_count < PAST};
 
-	for (uint32_t i = 0; i < PAST && i < on->past_count; i++) {
-		const uint64_t ns = fragi_stamp_diff_ns(from, on->past[i].ended);
+	for (uint64_t i = 1; i <= PAST && i <= on->past_count; i++) {
+		const struct past *past = &on->past[(on->past_count - i) % PAST];
+		const uint64_t ns = fragi_stamp_diff_ns(queued, past->ended);
 
-		sum_ns += ns < on->past[i].denied_ns ? ns : on->past[i].denied_ns;
+		if (ns == 0 || i == PAST) { /* of more ticks it is not known */
+			since.then = past->waited;
+			since.is_first = false;
+			break;
+		}
+		since.busy_ns += fragi_stamp_diff_ns(later(queued, past->begun), past->ended);
+		since.denied_ns += ns < past->denied_ns ? ns : past->denied_ns;
+		since.starved_ns += past->starved_ns;
 	}
-	return sum_ns;
+	return since;
 }
 
 /* Adds what the way of a message took, which is received by a tick that began at `begin`. */
@@ -113,8 +131,9 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		    uint64_t begin)
 {
 	const struct fragi_on_path *on = exec->op->on_path;
-	const struct waited now = waited_of(exec->row), *then = &on->waited;
 	const uint64_t queued = trail->arrived != 0 ? trail->arrived : entry->published;
+	const struct since before = since(on, queued);
+	const struct waited now = waited_of(exec), *then = &before.then;
 	const struct fragi_blame_way way = {
 		.at = (uint16_t)(entry->at + 1u),
 		.took_ns = fragi_stamp_diff_ns(entry->published, begin),
@@ -125,13 +144,13 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		.restart_ns = trail->held.restart_ns,
 		.gpu_ns = trail->held.gpu_ns,
 		.unstarted_ns = fragi_stamp_diff_ns(queued, on->started),
-		.idle_ns = on->ended != 0 ? fragi_stamp_diff_ns(on->ended, begin) : UINT64_MAX,
+		.busy_ns = before.busy_ns,
 		.pool_ns = now.pool - then->pool,
 		.thread_ns = now.thread - then->thread,
 		.room_ns = now.room - then->room,
-		.suspended_ns = on->ended != 0 ? now.suspended - then->suspended : 0,
-		.starved_ns = on->starved_ns,
-		.denied_ns = denied_since(on, queued),
+		.suspended_ns = before.is_first ? 0 : now.suspended - then->suspended,
+		.starved_ns = before.starved_ns + on->starved_ns,
+		.denied_ns = before.denied_ns,
 	};
 
 	if ((entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
@@ -475,12 +494,17 @@ static int compute(void *self, struct frag_tick *tick)
 	}
 	if (r >= 0 && on->last_steps != NULL)
 		missed = end_paths(on, tick);
-	on->ended = fragi_stamp();
-	on->waited = waited_of(exec->row);
 	if (is_on_any(on)) {
-		starved_until = fragi_starved_ns(on->ended);
+		const uint64_t ended = fragi_stamp();
+
+		starved_until = fragi_starved_ns(ended);
 		on->past[on->past_count++ % PAST] = (struct past){
-			on->ended, on->preempted_ns + starved_until - on->starved_from};
+			.begun = on->begun,
+			.ended = ended,
+			.starved_ns = on->starved_ns,
+			.denied_ns = on->preempted_ns + starved_until - on->starved_from,
+			.waited = waited_of(exec),
+		};
 	}
 	return missed < 0 ? missed : r;
 }
