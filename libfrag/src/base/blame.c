@@ -58,6 +58,7 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	uint64_t held = take(&arrived, way->held_ns);
 	uint64_t unstarted = take(&queued, way->unstarted_ns), busy = take(&queued, way->busy_ns);
 	uint64_t idle = queued;
+	uint64_t away = least(way->away_ns, way->room_ns), room = way->room_ns - away;
 
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_NETWORK, arrived);
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART,
@@ -67,8 +68,9 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_WINDOW, held);
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&busy, way->denied_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
-	/* The room that it waits for is in the flow behind it. */
-	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, way->room_ns));
+	/* The room that it waits for is in the flow behind it, as is the host that is not there. */
+	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_RESTART, take(&idle, away));
+	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, room));
 	/* Before threads: one that the kernel keeps waiting takes no operator either. */
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&idle, way->starved_ns));
 	fragi_blame_add(parts, way->at, FRAGI_BLAME_THREAD, take(&idle, way->thread_ns));

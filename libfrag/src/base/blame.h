@@ -61,6 +61,7 @@ struct fragi_blame_way {
 	/* of what is left, ticks with earlier messages; else the operator was in none and waited */
 	uint64_t busy_ns;
 	uint64_t pool_ns, thread_ns, room_ns, suspended_ns;
+	uint64_t away_ns; /* of room_ns: the host behind that flow was not there */
 	/* its thread could run and the kernel gave it no core: between ticks; in earlier ticks */
 	uint64_t starved_ns, denied_ns;
 };

@@ -140,6 +140,8 @@ struct fragi_tx_ops {
 	 * the scheduler's evaluating it.
 	 */
 	uint32_t (*room)(const struct fragi_tx *tx);
+	/* Whether its receiver's host is not there, or is to be replaced. NULL: it always is. */
+	bool (*is_away)(const struct fragi_tx *tx);
 	/* No more messages; the close arrives after the last one. Once, by fragi_tx_close. */
 	void (*close)(struct fragi_tx *tx);
 };

@@ -3,6 +3,7 @@
 
 #include <sched/event.h>
 #include <sched/kind.h>
+#include <sched/path_deadline.h>
 #include <sched/trace.h>
 
 /*
@@ -49,7 +50,7 @@ static bool lacks_messages(struct fragi_rx *const *rx, uint32_t count, uint32_t 
 	return true;
 }
 
-static bool lacks_room(const struct fragi_gate *gate, uint64_t ns)
+static bool lacks_room(const struct fragi_gate *gate, uint64_t ns, bool *out_is_away)
 {
 	bool lacks = false;
 
@@ -57,16 +58,21 @@ static bool lacks_room(const struct fragi_gate *gate, uint64_t ns)
 		if (gate->tx[i]->ops->room(gate->tx[i]) < gate->min) {
 			fragi_count(&gate->tx[i]->row->room_ns, ns);
 			lacks = true;
+			if (gate->tx[i]->ops->is_away != NULL &&
+			    gate->tx[i]->ops->is_away(gate->tx[i]))
+				*out_is_away = true;
 		}
 	return lacks;
 }
 
 static bool waits_for_room(const struct fragi_exec *exec, uint64_t ns)
 {
-	bool waits = false;
+	bool waits = false, is_away = false;
 
 	for (uint32_t i = 0; i < exec->out_count; i++)
-		waits |= lacks_room(&exec->out[i], ns);
+		waits |= lacks_room(&exec->out[i], ns, &is_away);
+	if (is_away)
+		fragi_path_awaits_host(exec->op, ns);
 	return waits;
 }
 

@@ -26,9 +26,9 @@ struct fragi_path_step {
 	struct fragi_trail_entry entry; /* as its messages brought it, or of a path that begins */
 };
 
-/* Those uses of an operator that a message may have waited for, ns. */
+/* Those uses of an operator that a message may have waited for, ns; away: of room. */
 struct waited {
-	uint64_t pool, thread, room, suspended;
+	uint64_t pool, thread, room, away, suspended;
 };
 
 /* Ticks that are remembered: behind so many messages one may wait and know why. */
@@ -57,6 +57,8 @@ struct fragi_on_path {
 	uint64_t started;       /* stamp: when its operator was; 0: not read yet */
 	struct past past[PAST]; /* the latest ticks */
 	uint64_t past_count;    /* ever */
+	/* room was waited for in a flow whose receiver's host was away, ns; of who looks */
+	_Atomic uint64_t away_ns;
 };
 
 static uint64_t read_use(const _Atomic uint64_t *use)
@@ -72,6 +74,7 @@ static struct waited waited_of(const struct fragi_exec *exec)
 		.pool = read_use(&row->use_memory),
 		.thread = read_use(&row->use_thread),
 		.room = read_use(&row->use_room),
+		.away = read_use(&exec->op->on_path->away_ns),
 		.suspended = read_use(&row->use_suspended),
 	};
 }
@@ -148,6 +151,7 @@ static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *ex
 		.pool_ns = now.pool - then->pool,
 		.thread_ns = now.thread - then->thread,
 		.room_ns = now.room - then->room,
+		.away_ns = now.away - then->away,
 		.suspended_ns = before.is_first ? 0 : now.suspended - then->suspended,
 		.starved_ns = before.starved_ns + on->starved_ns,
 		.denied_ns = before.denied_ns,
@@ -519,6 +523,12 @@ void fragi_path_waited_for_gpu(const struct frag_tick *tick, uint64_t since)
 {
 	if (tick->op->on_path != NULL)
 		tick->op->on_path->gpu_ns += fragi_stamp_diff_ns(since, fragi_stamp());
+}
+
+void fragi_path_awaits_host(const struct frag_op *op, uint64_t ns)
+{
+	if (op->on_path != NULL)
+		fragi_count(&op->on_path->away_ns, ns);
 }
 
 const struct fragi_around fragi_around_path = {

@@ -58,6 +58,8 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
 /* stream.c: the tick becomes pending until work of its stream is done, or has waited for some. */
 void fragi_path_awaits_gpu(const struct frag_tick *tick);
 void fragi_path_waited_for_gpu(const struct frag_tick *tick, uint64_t since);
+/* look.c: it has waited so long for room of a flow whose receiver's host is not there. */
+void fragi_path_awaits_host(const struct frag_op *op, uint64_t ns);
 
 /* late.c: "a -> b -> c", cut where it is too long */
 FRAGI_API void fragi_path_name(const struct fragi_path_deadline *deadline, char *out, size_t size);

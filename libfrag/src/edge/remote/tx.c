@@ -177,9 +177,14 @@ static uint32_t tx_room(const struct fragi_tx *base)
 	if (!tx->policy->blocking ||
 	    atomic_load_explicit(&base->receiver_done, memory_order_acquire))
 		return FRAGI_ROOM_UNLIMITED;
-	if (fragi_remote_endpoint_state(tx->edge.endpoint) == FRAGI_ENDPOINT_LOST)
-		return 0;
-	return (uint32_t)fragi_window_room(&tx->window);
+	return fragi_remote_endpoint_state(tx->edge.endpoint) == FRAGI_ENDPOINT_LOST
+		       ? 0
+		       : (uint32_t)fragi_window_room(&tx->window);
+}
+
+static bool tx_is_away(const struct fragi_tx *tx)
+{
+	return fragi_remote_endpoint_state(tx_of(tx)->edge.endpoint) != FRAGI_ENDPOINT_READY;
 }
 
 static void tx_close(struct fragi_tx *base)
@@ -315,9 +320,8 @@ void fragi_remote_tx_transmit(struct fragi_remote_tx *tx)
 
 static void on_kick(struct fragi_pump_work *work)
 {
-	struct fragi_remote_tx *tx =
-		(struct fragi_remote_tx *)(void *)((char *)work -
-						   offsetof(struct fragi_remote_tx, kick));
+	void *const at = (char *)work - offsetof(struct fragi_remote_tx, kick);
+	struct fragi_remote_tx *tx = at;
 
 	atomic_exchange(&tx->kicked, false); /* before the queue is looked at */
 	fragi_remote_tx_transmit(tx);
@@ -397,6 +401,7 @@ void fragi_remote_tx_end(struct fragi_remote_tx *tx)
 static const struct fragi_tx_ops tx_ops = {
 	.send = tx_send,
 	.room = tx_room,
+	.is_away = tx_is_away,
 	.close = tx_close,
 };
 
