@@ -57,7 +57,7 @@ editor make -s editor
 page make -s page
 perfetto make -s perfetto
 site make -s site-check
-late env FRAG_LATE=1 python3 tests/run.py --only test_late
+late env FRAG_LATE=150 python3 tests/run.py --only test_late
 python tests/python/proof.sh
 python-debug make -s python-debug
 asan make -s asan AGAIN=0

@@ -27,8 +27,10 @@ flows:
 deadlines:
   - {path: [%(path)s], budget: %(budget)s}
 """
-TX = "      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: %(rate)s}, {type: count, count: %%d}]}\n"
-LINE = re.compile(r"(\S+(?: -> \S+)+): a message took ([0-9.]+ \S+)(?: \+/- ([0-9.]+ \S+))? of [0-9.]+ \S+: (.*?) \((.*?)\)")
+# NUMBER: of messages that each test chooses; FEW: a sixth of it.
+TX = "      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: %(rate)s}, {type: count, count: NUMBER}]}\n"
+LINE = re.compile(r"(\S+(?: -> \S+)+): a message took ([0-9.]+ \S+)(?: \+/- ([0-9.]+ \S+))? of ([0-9.]+ \S+): "
+                  r"(.*?) \((.*?)\)")
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -43,58 +45,71 @@ def half_digit(text):
     return 0.5 * 10 ** -len(number.partition(".")[2]) * UNITS[unit]
 
 
-def graph(front="", back="      rx: {type: slow_rx}\n", flow="front.tx -> back.rx", path="front.tx, back.rx", budget="15ms",
+def graph(front="", back="      rx: {type: slow_rx}\n", flow="front.tx -> back.rx", path="front.tx, back.rx", budget="60ms",
           front_more="", back_more="", rate="30hz"):
     return APP % {"front": front_more + "    operators:\n" + TX % {"rate": rate} + front,
                   "back": back_more + "    operators:\n" + back, "flow": flow, "path": path, "budget": budget}
 
 
 GREEDY = "    scheduler: {type: greedy}\n"
-# What is planted: the graph, the place and the cause, and how JSON calls the cause.
+FEW = "conditions: [{type: periodic, recess_period: 5hz}, {type: count, count: FEW}"
+# What is planted: the graph, the place and the cause, and how JSON calls the cause. What a machine
+# takes by itself, also beside other programs, is to be far below the budgets, and what is planted
+# far above them: so a message that is late is late because of that.
 PLANTED = {
     "a tick that computes long": (
-        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 25}}\n", rate="15hz"), "back.rx computed long", "compute"),
+        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 100}}\n", rate="8hz"), "back.rx computed long", "compute"),
     "an operator before it that computes long": (
-        graph(front="      a: {type: slow, parameters: {sleep_ms: 25}}\n", front_more="    flows: [tx -> a]\n",
-              flow="front.a -> back.rx", path="front.tx, front.a, back.rx"), "front.a on worker front computed long", "compute"),
+        graph(front="      a: {type: slow, parameters: {sleep_ms: 100}}\n", front_more="    flows: [tx -> a]\n",
+              flow="front.a -> back.rx", path="front.tx, front.a, back.rx", rate="8hz"),
+        "front.a on worker front computed long", "compute"),
     "a queue in front of a slow operator": (
-        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 45}}\n", budget="150ms",
+        graph(back="      rx: {type: slow_rx, parameters: {sleep_ms: 45}}\n", budget="180ms",
               flow="{from: front.tx, to: back.rx, capacity: 32}"), "back.rx waited in queue", "queue"),
+    "an operator that waits for a batch": (
+        graph(back="      rx: {type: slow_rx, conditions: [{type: expiring_message_available, max_batch_size: 9, "
+                   "max_delay_ns: 200ms}]}\n", flow="{from: front.tx, to: back.rx, capacity: 32}"),
+        "back.rx waited in queue", "queue"),
     "no room behind an operator": (
-        graph(front="      a: {type: slow}\n", front_more="    flows: [tx -> a]\n", path="front.tx, front.a", budget="25ms",
-              back="      rx: {type: slow_rx, parameters: {sleep_ms: 100}}\n",
+        graph(front="      a: {type: slow}\n", front_more="    flows: [tx -> a]\n", path="front.tx, front.a",
+              back="      rx: {type: slow_rx, parameters: {sleep_ms: 150}}\n",
               flow="{from: front.a, to: back.rx, capacity: 1}"), "front.a window closed", "window"),
     "one thread for two operators": (
         graph(back_more=GREEDY + "    flows: [timer -> busy]\n",
-              back="      rx: {type: slow_rx}\n      busy: {type: slow_rx, parameters: {sleep_ms: 40}}\n"
-                   "      timer: {type: ping_tx, conditions: [{type: periodic, recess_period: 11hz}, {type: count, count: 40}]}\n"),
-        "back.rx no thread", "thread"),
+              back="      rx: {type: slow_rx}\n      busy: {type: slow_rx, parameters: {sleep_ms: 130}}\n"
+                   "      timer: {type: ping_tx, " + FEW + "]}\n"), "back.rx no thread", "thread"),
     "an empty pool": (
         graph(front_more="    resources: {frames: {type: block_memory_pool, block_size: 64KB, num_blocks: 1}}\n"
                          "    flows: [tx -> a, hog -> holder]\n",
               front="      a:\n        type: slow\n"
                     "        conditions: [{type: memory_available, allocator: $frames, min_blocks: 1}]\n"
-                    "      holder: {type: slow_rx, parameters: {sleep_ms: 60}}\n"
+                    "      holder: {type: slow_rx, parameters: {sleep_ms: 130}}\n"
                     "      hog:\n        type: ping_tensor_tx\n        parameters: {allocator: $frames, rows: 64, columns: 64}\n"
-                    "        conditions:\n          - {type: periodic, recess_period: 10hz}\n          - {type: count, count: 30}\n"
-                    "          - {type: memory_available, allocator: $frames, min_blocks: 1}\n",
-              path="front.tx, front.a", budget="25ms", flow="front.a -> back.rx"), "front.a pool empty", "pool"),
+                    "        " + FEW + ", {type: memory_available, allocator: $frames, min_blocks: 1}]\n",
+              path="front.tx, front.a", flow="front.a -> back.rx"), "front.a pool empty", "pool"),
     "a restart of the receiver": (
-        graph(back_more="    on_failure: {policy: restart, intensity: 1000, period: 60s}\n",
-              back="      rx: {type: slow_rx, parameters: {crash_at: 8}}\n",
-              flow="{from: front.tx, to: back.rx, capacity: 64}", budget="8ms"),
-        "front.tx -> back.rx restart", "restart"),
+        graph(front="      a: {type: slow}\n", front_more="    flows: [{from: tx, to: a, capacity: 64}]\n",
+              back_more="    on_failure: {policy: restart, intensity: 1000, period: 60s, backoff: 150ms}\n",
+              back="      rx: {type: slow_rx, parameters: {crash_at: 40}}\n", flow="front.a -> back.rx",
+              path="front.tx, front.a, back.rx"), "front.a -> back.rx restart", "restart"),
 }
-
-
+# rx shares a CPU with a program that always runs, which gets most of it.
+PREEMPTED = (graph(back="      rx: {type: slow_rx, parameters: {spin_ms: 30, yields_to: CPU}}\n", rate="4hz"),
+             "back.rx was preempted", "preempted")
+OVER_NETWORK = "{from: front.tx, to: back.rx, edge: ucx}"
+NETWORK = graph(flow=OVER_NETWORK), "front.tx -> back.rx network", "network"
+# A link that is slow in one direction bounds a clock by half of that: 50 ms +/- 50 ms are late by
+# less.
+UNSURE = graph(flow=OVER_NETWORK, budget="10ms"), "clock unsure", "clock"
 # rx reads what the kernel writes, so that its thread waits for the GPU.
-GPU = graph(front="      px: {type: ping_tensor_tx, parameters: {rows: 16, columns: 16, channels: 3}, conditions: [{type: periodic, "
-                  "recess_period: 10hz}, {type: count, count: 20}]}\n",
-            back_more="    resources: {gpu: {type: block_memory_pool, storage_type: 1, block_size: 4KB, num_blocks: 8}}\n"
-                      "    flows: [convert -> seen]\n",
-            back="      rx: {type: slow_rx}\n      convert: {type: format_converter, parameters: {pool: $gpu, out_dtype: float32}}\n"
-                 "      seen: {type: ping_tensor_rx}\n",
-            flow="front.px -> back.convert\n  - front.tx -> back.rx", path="front.px, back.convert, back.seen", budget="30ms")
+GPU = (graph(front="      px: {type: ping_tensor_tx, parameters: {rows: 16, columns: 16, channels: 3}, "
+                   + FEW + "]}\n",
+             back_more="    resources: {gpu: {type: block_memory_pool, storage_type: 1, block_size: 4KB, num_blocks: 8}}\n"
+                       "    flows: [convert -> seen]\n",
+             back="      rx: {type: slow_rx}\n      convert: {type: format_converter, parameters: {pool: $gpu, out_dtype: float32}}\n"
+                  "      seen: {type: ping_tensor_rx}\n",
+             flow="front.px -> back.convert\n  - front.tx -> back.rx", path="front.px, back.convert, back.seen"),
+       "back.seen GPU queue", "gpu")
 
 
 class LateTest(cluster.ClusterTest):
@@ -102,14 +117,15 @@ class LateTest(cluster.ClusterTest):
 
     def lines(self, text, front=(), back=(), apart=True):
         """What the log says of late messages, and the causes in the summary."""
-        d = self.driver(self.write("app.yaml", text % self.MESSAGES), "--output", "json")
+        text = text.replace("NUMBER", str(self.MESSAGES)).replace("FEW", str(self.MESSAGES // 6))
+        d = self.driver(self.write("app.yaml", text), "--output", "json")
         there = test_nodes.IN_ANOTHER_TIME
         # After a restart, the clocks of two nodes are compared anew for some ms.
         if not apart or "on_failure" in text or subprocess.run([*there, "true"], capture_output=True, check=False).returncode != 0:
             there = ()
         workers = [self.worker("--once", "--name", "front", *front, fragments="front"),
                    self.worker("--once", "--name", "back", *back, fragments="back", prefix=there)]
-        d.wait(60)
+        d.wait(120)
         lines, late = [], collections.Counter()
         for w in workers:
             w.wait()
@@ -122,7 +138,7 @@ class LateTest(cluster.ClusterTest):
 
     def assert_sum(self, line):
         """The parts are the whole, but for how they are rounded where they are printed."""
-        _, took, error, _, parts = line
+        _, took, error, _, _, parts = line
         parts = [" ".join(p.split()[-2:]) for p in parts.split(", ")]
         doubt = sum(map(half_digit, [took, *parts])) + (ns(error) if error else 0)
         self.assertLessEqual(abs(sum(map(ns, parts)) - ns(took)), doubt, line)
@@ -136,22 +152,37 @@ class LateTest(cluster.ClusterTest):
             self.addCleanup(link.close)
         return {"front": links[0].flags(), "back": links[1].flags()}
 
-    def judge(self, text, says, cause, share=0.5, **more):
-        """More than that share of the late messages have this place and this cause."""
+    def is_unsure(self, line):
+        """Whether nobody can say that the message is late: its time is exact to no more than that."""
+        _, took, error, budget, *_ = line
+        if error == "":
+            return False
+        return ns(took) - ns(error) - half_digit(took) - half_digit(error) <= ns(budget)
+
+    def judged(self, text, says, cause, **more):
+        """How many late messages have this place and this cause, and how many there are."""
         lines, late = self.lines(text, **more)
         for line in lines:
             self.assert_sum(line)
-        found = collections.Counter(line[3] for line in lines)
-        print("  %d of %d: %s; others: %s" % (late[cause], sum(late.values()), says,
-                                              {k: n for k, n in found.items() if k != says}))
+        found = collections.Counter(line[4] for line in lines)
+        wrong = [line for line in lines if line[4] != says
+                 and not (line[4] == "clock unsure" and self.is_unsure(line))]
+        others = {k: n for k, n in found.items() if k != says}
+        print("  %d of %d late (%d logged): %s; others: %s" % (
+            late[cause], sum(late.values()), len(lines), says, others))
+        for line in wrong:
+            print("    wrong: %s" % ", ".join(line))
         self.assertTrue(found, "no message was late")
-        self.assertGreater(found[says], share * sum(found.values()), found)
-        self.assertGreater(late[cause], share * sum(late.values()), late)
+        self.assertGreater(late[cause], 0.5 * sum(late.values()), late)
+        return len(lines) - len(wrong), len(lines)
 
+    def judge(self, *planted, **more):
+        right, all_of_them = self.judged(*planted, **more)
+        self.assertGreater(right, 0.5 * all_of_them)
 
-# One thread shares a CPU with a program that always runs, which gets most of it.
-PREEMPTED = graph(back="      rx: {type: slow_rx, parameters: {spin_ms: 8, yields_to: %d}}\n", rate="4hz", budget="16ms")
-OVER_NETWORK = "{from: front.tx, to: back.rx, edge: ucx}"
+    def network(self):
+        """Slow now and then, so that clocks are compared well in between."""
+        return self.slow_links(lambda: 0.15 if time.monotonic() % 1 < 0.3 else 0)
 
 
 class Late(LateTest):
@@ -161,9 +192,8 @@ class Late(LateTest):
     def test_one_thread_for_two_operators(self):
         self.judge(*PLANTED["one thread for two operators"])
 
-
     def test_they_are_counted_while_the_application_runs(self):
-        self.driver(self.write("app.yaml", PLANTED["a tick that computes long"][0] % 100000))
+        self.driver(self.write("app.yaml", PLANTED["a tick that computes long"][0].replace("NUMBER", "100000")))
         for name in ("front", "back"):
             self.worker("--once", "--name", name, fragments=name)
 
@@ -180,34 +210,39 @@ class Late(LateTest):
         self.assertGreater(late["back.rx"]["compute"], 0)
 
     def test_a_network_that_holds_messages_up(self):
-        """Now and then, so that clocks are compared well in between."""
-        links = self.slow_links(lambda: 0.06 if time.monotonic() % 0.4 < 0.1 else 0)
-        self.judge(graph(flow=OVER_NETWORK, budget="25ms"), "front.tx -> back.rx network", "network", **links)
+        self.judge(*NETWORK, **self.network())
 
 
 @unittest.skipUnless(os.environ.get("FRAG_LATE"), "nightly plants more causes")
 class Judged(LateTest):
-    """All causes, each with 100 messages."""
+    """All ten causes, in twelve ways. FRAG_LATE: of how many messages each, of which in most of
+    them a third or more are late."""
 
-    MESSAGES = 100
+    MESSAGES = int(os.environ.get("FRAG_LATE", "0"))
 
     def test_the_planted_causes(self):
-        for what, planted in PLANTED.items():
-            with self.subTest(what):
-                self.judge(*planted, share=0.7)
+        """At least 99 of 100 late messages of all together, and 95 of each, are judged right."""
+        right = {what: self.judged(*planted) for what, planted in PLANTED.items()}
+        right["a network that holds messages up"] = self.judged(*NETWORK, **self.network())
+        right["a clock that is not exact enough"] = self.judged(*UNSURE, **self.slow_links(lambda: 0.1))
+        self.env.pop("UCX_TLS")
+        right["a thread that gets no core"] = self.preempted()
+        right["a kernel of a GPU"] = self.gpu()
+        for what, (good, lines) in right.items():
+            print("  %d of %d: %s" % (good, lines, what))
+            self.assertGreaterEqual(good, 0.95 * lines, what)
+        good, lines = map(sum, zip(*right.values()))
+        self.assertGreaterEqual(good, 0.99 * lines)
 
-    def test_a_kernel_of_a_gpu(self):
-        self.env.update(LD_LIBRARY_PATH=os.path.join(os.path.dirname(cluster.BIN), "tests/cuda"), FAKE_CUDA_KERNEL_MS="55")
-        self.judge(GPU, "back.seen GPU queue", "gpu", share=0.8)
-
-    def test_a_thread_that_gets_no_core(self):
+    def preempted(self):
         cpu = min(os.sched_getaffinity(0))
         hog = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
-        self.addCleanup(hog.wait)
-        self.addCleanup(hog.kill)
-        self.judge(PREEMPTED.replace("yields_to: %d", "yields_to: " + str(cpu)), "back.rx was preempted", "preempted",
-                   share=0.7, apart=False)
+        try:
+            return self.judged(PREEMPTED[0].replace("CPU", str(cpu)), *PREEMPTED[1:], apart=False)
+        finally:
+            hog.kill()
+            hog.wait()
 
-    def test_a_clock_that_is_not_exact_enough(self):
-        """A link that is slow in one direction bounds a clock by half of that, and 50 ms +/- 50 ms are late by less."""
-        self.judge(graph(flow=OVER_NETWORK, budget="20ms"), "clock unsure", "clock", share=0.7, **self.slow_links(lambda: 0.1))
+    def gpu(self):
+        self.env.update(LD_LIBRARY_PATH=os.path.join(os.path.dirname(cluster.BIN), "tests/cuda"), FAKE_CUDA_KERNEL_MS="120")
+        return self.judged(*GPU)
