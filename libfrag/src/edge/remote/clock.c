@@ -346,8 +346,6 @@ static void note(struct fragi_remote_endpoint *endpoint)
 	count_change(endpoint, state);
 	endpoint->clock_reported = state;
 	report(endpoint);
-	if (state == FRAGI_PEER_CLOCK_LOCKED)
-		stop_awaiting(endpoint);
 }
 
 static void on_answer(struct fragi_remote_endpoint *endpoint, const struct fragi_header *header,
@@ -383,8 +381,12 @@ void fragi_remote_on_beat(struct fragi_remote_endpoint *endpoint, const struct f
 		return;
 	}
 	answer(endpoint, header, now_ns);
-	if (fragi_remote_clock_is_other(endpoint))
-		take_others(endpoint, header);
+	if (!fragi_remote_clock_is_other(endpoint))
+		return;
+	take_others(endpoint, header);
+	/* The first message may have a time of those already. */
+	if (endpoint->clock.state == FRAGI_PEER_CLOCK_LOCKED)
+		stop_awaiting(endpoint);
 }
 
 /* A few round trips, or a beat at most. */
