@@ -156,6 +156,17 @@ flows:
             worker.wait_line(other + ": a leap second is announced to only one of its kernel and ours, .*: for a day "
                              "acquisition times on system clocks and CLOCK_TAI are not compared")
 
+    def test_a_host_that_joins_on_another_node_is_compared_by_its_new_name(self):
+        self.begin()
+        self.first.wait_line("the clock of fragment2 on worker second: locked, (4999|5000)[0-9]{9} ns ahead")
+        third = self.worker("--once", "--name", "third", fragments="fragment2",
+                            prefix=("unshare", "--time", "--monotonic", "9000", "--fork", "--kill-child"))
+        third.wait_line("attached to the driver")
+        p = self.start("fragctl", "drain", "second", "--address", self.address)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.first.wait_line("the clock of fragment2 on worker third: locked, (8999|9000)[0-9]{9} ns ahead of ours")
+        third.wait_line("the clock of fragment1 on worker first: locked, -(8999|9000)[0-9]{9} ns ahead of ours")
+
     def test_clocks_of_a_machine_that_was_suspended_are_compared_anew(self):
         slept = self.path("slept")
         self.begin(FRAG_SHIFT_SLEPT=slept)

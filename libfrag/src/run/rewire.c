@@ -21,6 +21,8 @@ static int rewire_peer(struct fragi_run *run, const struct fragi_run_peer *info,
 		atomic_fetch_sub(&run->peers_ready, 1);
 	if (fragi_remote_peer_was_lost(peer))
 		atomic_fetch_sub(&run->peers_lost, 1);
+	if (info->name != NULL) /* it may run on another worker now */
+		fragi_remote_peer_set_name(peer, info->name);
 	r = fragi_remote_peer_succeed(peer, info->epoch);
 	for (size_t i = 0; r == 0 && i < edge_count; i++)
 		if (edges[i].peer == info->host)
