@@ -100,8 +100,10 @@ static void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, ui
 	on->starved_ns = on->starved_from > starved_until ? on->starved_from - starved_until : 0;
 }
 
-/* While a message waited: how long ticks with earlier ones took, and what their threads were denied
- * before and in them; what had been waited for before it came. */
+/*
+ * While a message waited: how long ticks with earlier ones took, and what their threads were denied
+ * before and in them; and what had been waited for before it came.
+ */
 struct since {
 	uint64_t busy_ns, starved_ns, denied_ns;
 	struct waited then;
