@@ -21,6 +21,8 @@ struct echo {
 	const char *pictures; /* folder; NULL: none is written */
 	bool json;
 	bool has_ended;     /* all was printed, or there is no more */
+	bool was_lost;      /* the driver, since the last message that was shown */
+	int64_t shown_ns;   /* unix time of that; 0: none was */
 	char picture[4096]; /* the last file */
 };
 
@@ -85,6 +87,17 @@ static void print_json(const struct echo *echo, const struct fragi_passed *passe
 	ctl_json_end(&json);
 }
 
+/* While the driver was lost nothing came, and nothing counted what passed. */
+static void name_gap(struct echo *echo, int64_t unix_ns)
+{
+	if (echo->was_lost && echo->shown_ns != 0)
+		ctl_complain(
+			"goes on, and counts from 1; what passed in the %.1f s before is not shown",
+			(double)(unix_ns - echo->shown_ns) / 1e9);
+	echo->was_lost = false;
+	echo->shown_ns = unix_ns;
+}
+
 static int print(struct echo *echo, const struct fw_message *tapped)
 {
 	struct fw_message *passed;
@@ -95,6 +108,7 @@ static int print(struct echo *echo, const struct fw_message *tapped)
 		return ctl_fail_with(
 			FRAGI_FAILURE_PROTOCOL,
 			"a host sent what is no message of a flow; install the same version");
+	name_gap(echo, passed->passed.unix_ns);
 	echo->printed++;
 	code = write_picture(echo, &passed->passed);
 	if (code == CTL_OK && echo->json)
@@ -140,6 +154,7 @@ static int follow(struct echo *echo, const char *application, const char *flow)
 		if (echo->driver.connection != NULL || echo->has_ended)
 			break;
 		code = ctl_driver_reopen(&echo->driver);
+		echo->was_lost = true;
 	}
 	return code;
 }

@@ -21,6 +21,8 @@ struct top {
 	int64_t every_ns; /* the window */
 	bool once, plain, json, no_wait;
 	char causes[2048]; /* of plain: what was printed last */
+	bool was_lost;     /* the driver, since the last window */
+	int64_t ended_ns;  /* unix time at which that ended; 0: there was none */
 };
 
 /* For a screen reader: everything once, or when a line is typed; then only what changes. */
@@ -76,6 +78,21 @@ static int print(struct top *top, const struct ctl_top_window *window, bool is_f
 	return ends ? -ECANCELED : CTL_OK;
 }
 
+/* Between two windows: from the end of one to the begin of the next. */
+static void name_gap(struct top *top, const struct ctl_top_window *window)
+{
+	const struct fragi_look *look = window->count > 0 ? &window->apps[0].look : NULL;
+
+	if (look == NULL)
+		return;
+	if (top->was_lost && top->ended_ns != 0)
+		ctl_complain("goes on; the %.1f s before have no window",
+			     (double)(look->unix_ns - (int64_t)look->window_ns - top->ended_ns) /
+				     1e9);
+	top->was_lost = false;
+	top->ended_ns = look->unix_ns;
+}
+
 static int print_windows(struct top *top)
 {
 	struct ctl_top_window window = {0};
@@ -88,11 +105,13 @@ static int print_windows(struct top *top)
 					   top->once, &window);
 		begins = false;
 		if (code == CTL_OK) {
+			name_gap(top, &window);
 			code = print(top, &window, is_first);
 			is_first = false;
 		} else if (!top->once && top->driver.connection == NULL) {
 			code = ctl_driver_reopen(&top->driver);
 			begins = true;
+			top->was_lost = true;
 		}
 		if (top->once)
 			break;

@@ -299,18 +299,29 @@ class Echo(cluster.ClusterTest):
         for name in os.listdir(self.scratch):
             os.unlink(os.path.join(self.scratch, name))
 
-    def test_an_echo_that_was_paused_for_long_goes_on(self):
-        """The driver has ended its connection meanwhile."""
-        p = self.echo("source", "-o", "json")
-        self.wait_until("a message", lambda: p.stdout.count("\n") > 1)
-        p.signal(signal.SIGSTOP)
+    def test_an_echo_and_a_top_that_were_paused_for_long_go_on_and_name_the_gap(self):
+        """The driver has ended their connections meanwhile."""
+        gaps = (r"goes on, and counts from 1; what passed in the (\S+) s before is not shown",
+                r"goes on; the (\S+) s before have no window")
+        readers = (self.echo("source", "-o", "json"),
+                   self.start("fragctl", "top", "--address", self.address, "cam", "-o", "json"))
+        for p in readers:
+            self.wait_until("a line", lambda p=p: p.stdout.count("\n") > 1)
+            self.assertNotIn("goes on", p.stderr)
+            p.signal(signal.SIGSTOP)
         self.d.wait_line("client fragctl left: it has not been heard")
-        p.signal(signal.SIGCONT)
-        p.wait_line("lost the driver at .*; connects again")
-        shown = len(self.rows(p))
-        self.wait_until("messages again", lambda: len(self.rows(p)) > shown + 1)
-        p.signal(signal.SIGINT)
-        p.wait()
+        self.d.wait_line("client fragctl#2 left: it has not been heard")
+        for p, gap in zip(readers, gaps):
+            p.signal(signal.SIGCONT)
+            p.wait_line("lost the driver at .*; connects again")
+            named = float(p.wait_line(gap).group(1))
+            shown = p.stdout.count("\n")
+            self.wait_until("lines again", lambda p=p, shown=shown: p.stdout.count("\n") > shown + 1)
+            p.signal(signal.SIGINT)
+            p.wait()
+            rows = [row.get("applications", [row])[0] for row in self.rows(p)]
+            missing = [(b["unix_ns"] - b.get("window_ns", 0) - a["unix_ns"]) / SECOND for a, b in zip(rows, rows[1:])]
+            self.assertTrue(any(abs(named - s) < 0.1 for s in missing), (named, missing))
 
     @staticmethod
     def rows(p):
