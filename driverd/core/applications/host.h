@@ -40,7 +40,8 @@ struct drv_process {
 	struct fw_message *stats; /* the last ones; owned; NULL: none */
 	/* when they were counted, by the worker's clock; of an older worker when they came here */
 	int64_t counted_ns;
-	int64_t looked_until_ns; /* its worker was told that somebody looks until then */
+	int64_t looked_until_ns;     /* its worker was told that somebody looks until then */
+	struct fw_facts first_facts; /* of the stats, since somebody looks; cpu_ns 0: nobody does */
 	/* it was reported, and its application does not run here yet (adopt.c); owned; else NULL */
 	struct drv_report *report;
 	bool is_orderly; /* it ended with 0 after it was asked to */

@@ -68,6 +68,8 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 		keep_bars(&stats->ops[i].compute, &before->ops[i].compute);
 	host->now.counted_ns =
 		stats->facts.at_ns != 0 ? (int64_t)stats->facts.at_ns : host->app->core->real_ns;
+	if (stats->facts.cpu_ns == 0 || host->now.first_facts.cpu_ns == 0)
+		host->now.first_facts = stats->facts;
 	host->app->core->items -= stats->flow_count;
 	fw_message_free(host->now.stats);
 	host->now.stats = message;

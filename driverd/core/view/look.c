@@ -35,10 +35,11 @@ struct host_past {
 	uint64_t epoch;
 	int64_t counted_ns;
 	uint64_t numbers[OF_HOST];
-	uint64_t now[OF_HOST]; /* in the window of this look */
-	uint64_t span_ns;      /* between the two reports; 0: it is not known, or nothing is new */
-	bool has_moved;        /* it has reported since */
-	bool is_whole;         /* the same process counted all the time */
+	uint64_t now[OF_HOST];  /* in the window of this look */
+	uint64_t span_ns;       /* between the two reports; 0: it is not known, or nothing is new */
+	uint64_t facts_span_ns; /* the same of `numbers` */
+	bool has_moved;         /* it has reported since */
+	bool is_whole;          /* the same process counted all the time */
 	/* what else its row shows */
 	enum drv_host_state state;
 	uint32_t restarts;
@@ -191,21 +192,51 @@ static bool is_replaced(const struct drv_host *host)
 	return drv_host_is_restarting(host) || drv_host_hands_over(host);
 }
 
+static void numbers_of(const struct fw_facts *facts, uint64_t *out)
+{
+	out[CPU] = facts->cpu_ns;
+	out[STARVED] = facts->starved_ns;
+	out[IO] = facts->io_ns;
+	out[FAULTS] = facts->major_faults;
+	out[MACHINE_CPU] = facts->machine_cpu_ns;
+	out[RECEIVED] = facts->received_bytes;
+	out[SENT_BYTES] = facts->sent_bytes;
+}
+
+/*
+ * Workers read facts only while somebody looks: in the first window they are compared with the
+ * first ones that came in it. Those of a process that began in a window are compared with nothing.
+ */
+static void grow_facts(struct host_past *past, const struct drv_host *host,
+		       const struct fw_facts *facts)
+{
+	const struct fw_facts *first = &host->now.first_facts;
+	uint64_t numbers[OF_HOST];
+
+	numbers_of(facts, numbers);
+	past->facts_span_ns = past->span_ns;
+	if (!past->is_whole) {
+		numbers_of(facts, past->numbers);
+	} else if (past->numbers[CPU] == 0) {
+		numbers_of(first, past->numbers);
+		past->facts_span_ns = facts->at_ns - first->at_ns;
+	}
+	grow(past->numbers, past->now, numbers, OF_HOST);
+}
+
+static uint64_t fact_in_window(const struct look *look, const struct host_past *host, int fact)
+{
+	return host->facts_span_ns == 0
+		       ? host->now[fact]
+		       : times(host->now[fact], look->window_ns, host->facts_span_ns);
+}
+
 static void look_at_host(struct look *look, uint32_t index)
 {
 	const struct drv_host *host = &look->app->hosts[index];
 	struct host_past *past = &look->past->hosts[index];
 	const struct fw_facts *facts =
 		host->now.stats != NULL ? &host->now.stats->stats.facts : &(struct fw_facts){0};
-	const uint64_t numbers[OF_HOST] = {
-		[CPU] = facts->cpu_ns,
-		[STARVED] = facts->starved_ns,
-		[IO] = facts->io_ns,
-		[FAULTS] = facts->major_faults,
-		[MACHINE_CPU] = facts->machine_cpu_ns,
-		[RECEIVED] = facts->received_bytes,
-		[SENT_BYTES] = facts->sent_bytes,
-	};
 	bool is_same = past->epoch == host->now.epoch;
 	struct fw_host_row row;
 
@@ -216,11 +247,7 @@ static void look_at_host(struct look *look, uint32_t index)
 		past->span_ns = past->is_whole && host->now.counted_ns > past->counted_ns
 					? (uint64_t)(host->now.counted_ns - past->counted_ns)
 					: 0;
-		for (int i = 0; i < OF_HOST;
-		     i++) /* those of another process, or of none: nothing */
-			if (!past->is_whole || past->numbers[i] == 0)
-				past->numbers[i] = numbers[i];
-		grow(past->numbers, past->now, numbers, OF_HOST);
+		grow_facts(past, host, facts);
 	}
 	past->epoch = host->now.epoch;
 	past->counted_ns = host->now.counted_ns;
@@ -235,9 +262,9 @@ static void look_at_host(struct look *look, uint32_t index)
 		.restarts = host->restarts.count,
 		.threads = threads_of(host, (uint32_t)facts->cores),
 		.cores = (uint32_t)facts->cores,
-		.cpu_ns = in_window(look, past, past->now[CPU]),
-		.starved_ns = in_window(look, past, past->now[STARVED]),
-		.io_ns = in_window(look, past, past->now[IO]),
+		.cpu_ns = fact_in_window(look, past, CPU),
+		.starved_ns = fact_in_window(look, past, STARVED),
+		.io_ns = fact_in_window(look, past, IO),
 		.rss_bytes = facts->rss_bytes,
 		.major_faults = past->now[FAULTS],
 		.suspended_because = suspended_because(host, look->arena),
@@ -291,11 +318,11 @@ static void look_at_worker(struct look *look, uint32_t index)
 	look->workers[look->worker_count++] = (struct fragi_look_worker){
 		.name = host->worker,
 		.cores = (uint32_t)facts->machine_cores,
-		.cpu_ns = in_window(look, past, past->now[MACHINE_CPU]),
+		.cpu_ns = fact_in_window(look, past, MACHINE_CPU),
 		.memory_bytes = facts->memory_bytes,
 		.memory_used_bytes = facts->memory_used_bytes,
-		.received_bytes = in_window(look, past, past->now[RECEIVED]),
-		.sent_bytes = in_window(look, past, past->now[SENT_BYTES]),
+		.received_bytes = fact_in_window(look, past, RECEIVED),
+		.sent_bytes = fact_in_window(look, past, SENT_BYTES),
 		.gpus = facts->gpus,
 		.gpu_busy_permille = facts->gpu_busy_permille,
 		.gpu_memory_bytes = facts->gpu_memory_bytes,
