@@ -140,14 +140,21 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 /* Nothing of a process was read while nobody looked: `explain` must not call it idle. */
 WORLD_TEST(driver_look, the_first_window_knows_what_a_host_used_since_its_first_facts, NULL)
 {
+	const struct fw_looked *window;
+
 	two_run(w, two_fragments);
 	report(w, 1, false, (struct report){7 * SECOND, 0, 0, 7, 0, 100, 100});
 	look(w, CLIENT, "app", 0, false);
 	report(w, 1, false, (struct report){7 * SECOND + 200 * MS, 700 * MS, 0, 7, 0, 110, 110});
 	report(w, 1, false, (struct report){7 * SECOND + 300 * MS, 790 * MS, 0, 7, 0, 115, 115});
 	report(w, 1, false, (struct report){7 * SECOND + 600 * MS, 900 * MS, 0, 7, 0, 120, 120});
+	/* This one has not reported before at all. */
+	report(w, 2, false, (struct report){3 * SECOND + 100 * MS, 50 * MS, 0, 0, 0, 90, 90});
+	report(w, 2, false, (struct report){3 * SECOND + 500 * MS, 150 * MS, 0, 0, 0, 95, 95});
 	pass_beating(w, SECOND, 1, CLIENT);
-	cr_expect_eq(looked(w, CLIENT)->look.hosts[0].cpu_ns, 500 * MS);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.hosts[0].cpu_ns, 500 * MS);
+	cr_expect_eq(window->look.hosts[1].cpu_ns, 250 * MS);
 	report(w, 1, false, (struct report){8 * SECOND + 850 * MS, 1025 * MS, 0, 7, 0, 150, 150});
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_eq(looked(w, CLIENT)->look.hosts[0].cpu_ns, 100 * MS);

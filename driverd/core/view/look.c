@@ -205,17 +205,17 @@ static void numbers_of(const struct fw_facts *facts, uint64_t *out)
 
 /*
  * Workers read facts only while somebody looks: in the first window they are compared with the
- * first ones that came in it. Those of a process that began in a window are compared with nothing.
+ * first ones that came in it. Those of a process that began in a window are compared with none.
  */
 static void grow_facts(struct host_past *past, const struct drv_host *host,
-		       const struct fw_facts *facts)
+		       const struct fw_facts *facts, bool is_same)
 {
 	const struct fw_facts *first = &host->now.first_facts;
 	uint64_t numbers[OF_HOST];
 
 	numbers_of(facts, numbers);
 	past->facts_span_ns = past->span_ns;
-	if (!past->is_whole) {
+	if (!is_same) {
 		numbers_of(facts, past->numbers);
 	} else if (past->numbers[CPU] == 0) {
 		numbers_of(first, past->numbers);
@@ -247,7 +247,7 @@ static void look_at_host(struct look *look, uint32_t index)
 		past->span_ns = past->is_whole && host->now.counted_ns > past->counted_ns
 					? (uint64_t)(host->now.counted_ns - past->counted_ns)
 					: 0;
-		grow_facts(past, host, facts);
+		grow_facts(past, host, facts, is_same);
 	}
 	past->epoch = host->now.epoch;
 	past->counted_ns = host->now.counted_ns;
