@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -123,20 +122,12 @@ static int run(const struct drv_options *options)
 	return exit_code;
 }
 
-/*
- * Tables of large graphs are made and dropped whenever hosts report and somebody looks. Their
- * memory is kept: else the kernel takes it back and gives it anew, page by page, each time.
- */
-#define KEPT_BYTES (4 << 20)
-
 int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct drv_options options;
 	int r, exit_code = FRAGI_EXIT_OK;
 
-	(void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-	(void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
 	fragi_standard_fds_open();
 	fragi_service_open();
 	r = drv_options_parse(&options, argc, argv, &err);
