@@ -434,7 +434,7 @@ Test(encrypted, a_plain_flow_does_not_speak_for_the_endpoint)
 		for (int64_t k = 0; k < 3; k++)
 			send_value(&pair, k);
 		pair_settle(&pair);
-		cr_expect_eq(injected, 3);
+		cr_expect_eq(injected, 2); /* the third value travels as NEXT */
 		cr_expect_not(is_lost(&pair));
 		for (int64_t k = 0; k < 3; k++)
 			cr_expect_eq(take_value(&pair), k);

@@ -29,6 +29,7 @@ NONE_NEEDED = {
     "reference/features.md": "each row names its tests (docs/features.tests)",
     "inside/benchmarks/what-limits-the-figures/*": "measurements of other machines, with their date",
     "inside/testing/what-these-tests-have-found.md": "a list of mistakes",
+    "inside/testing/how-many-lines.md": "counts of the tests, with their date",
     "run/deploy/not-tried.md": "a list of what was not tried",
     "inside/dependencies.md": "a list of libraries with versions and licences",
     "inside/tasks.md": "each task is typed from another page",
