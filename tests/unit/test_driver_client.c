@@ -40,10 +40,12 @@ WORLD_TEST(driver_client, a_reply_tells_how_things_stand, world_init)
 	cr_expect_str_eq(reply->applications[0].state, "waiting");
 	cr_expect_eq(reply->applications[0].age_ns, 2 * SECOND);
 	cr_expect_eq(reply->applications[0].host_count, 0);
+	cr_expect_str_eq(reply->applications[0].missing, "f1, f2");
 	both_come(w);
 	say_prepared(w, 1, 1, "f1", true);
 	reply = reply_of(w, 3);
-	cr_expect(reply->applications[0].hosts[0].state, "prepared");
+	cr_expect_str_eq(reply->applications[0].hosts[0].state, "prepared");
+	cr_expect_str_eq(reply->applications[0].missing, "");
 	cr_expect_str_eq(reply->applications[0].hosts[1].state, "preparing");
 	cr_expect_eq(reply->applications[0].hosts[1].pid, 0, "not known yet");
 	say_prepared(w, 2, 2, "f2", false);
