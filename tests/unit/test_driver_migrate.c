@@ -92,6 +92,7 @@ WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, 
 	say_result(w, 3, 2, FW_HOST_WIRED);
 	say_result(w, 3, 2, FW_HOST_STARTED);
 	assert_has(w->log, "f2 runs again on worker c, epoch 2");
+	assert_has(w->core->apps[0]->fragments[1].place.reason, "worker c");
 	ends_on(w, 3);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 	assert_has(w->json, "\"sent\": 20, \"delivered\": 17");
