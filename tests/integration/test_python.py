@@ -235,6 +235,19 @@ class Viewer(frag.Operator):
         print(self.count, "frames, the last one begins with", self.last, flush=True)
 """
 
+HANGS = """import os
+import time
+import frag
+
+
+class Hangs(frag.Operator):
+    def compute(self, op_input, op_output, context):
+        if not os.path.exists(os.environ["MARK"]):
+            open(os.environ["MARK"], "w").close()
+            time.sleep(600)
+        print("goes on", flush=True)
+"""
+
 TOLD = """import frag
 
 
@@ -367,6 +380,25 @@ operators: {op: {type: "python:counter.Counter", conditions: [{type: count, coun
         self.assertEqual(re.findall(r"(?:starts|saw) [\w ]+", p.stderr),
                          ["starts anew", "starts with 3", "saw 8 in all"])
         self.assertIn("save raised ValueError: 5000 bytes are more than save_size, 4096", p.stderr)
+
+    def test_a_watchdog(self):
+        """It ends a tick that hangs, and the next process goes on."""
+        self.write("hangs.py", HANGS)
+        graph = """frag: 1
+application: app
+extensions: [./hangs.py]
+%s
+operators: {op: {type: "python:hangs.Hangs", watchdog: 500ms, conditions: [{type: count, count: 3}]}}
+"""
+        env = {**ENV, "MARK": self.path("mark")}
+        p = self.run_app("--workers", "1", self.write("hangs.yaml", graph % ""), env=env)
+        self.assertEqual(p.wait(), 1, p.stderr)
+        self.assertRegex(p.stderr, r"app\.op: compute has run for \d+ ms, longer than its watchdog")
+        os.unlink(self.path("mark"))
+        restarts = "on_failure: {policy: restart, backoff: 10ms}"
+        p = self.run_app("--workers", "1", self.write("again.yaml", graph % restarts), env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("goes on", p.stderr)
 
     def test_a_client(self):
         """Verbs of fragctl in Python; their failures have a kind."""
