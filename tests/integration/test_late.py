@@ -182,7 +182,7 @@ class LateTest(cluster.ClusterTest):
 
     def network(self):
         """Slow now and then, so that clocks are compared well in between."""
-        return self.slow_links(lambda: 0.15 if time.monotonic() % 1 < 0.3 else 0)
+        return self.slow_links(lambda: 0.12 if time.monotonic() % 0.5 < 0.15 else 0)
 
 
 class Late(LateTest):
