@@ -640,7 +640,7 @@ static int waits_without_sleep(void)
 						.interval_ns = FRAGI_SPIN_MAX_NS};
 		getrusage(RUSAGE_THREAD, &before);
 		for (looks = 0; looks < 50;)
-			fragi_pump_wait(pump, &here, fragi_now_ns() + 1000000, fiftieth_look,
+			fragi_pump_wait(pump, &here, fragi_now_ns() + 100000, fiftieth_look,
 					&looks);
 		getrusage(RUSAGE_THREAD, &after);
 		awake += after.ru_nvcsw == before.ru_nvcsw;
