@@ -388,7 +388,8 @@ operators: {op: {type: "python:counter.Counter", conditions: [{type: count, coun
 application: app
 extensions: [./hangs.py]
 %s
-operators: {op: {type: "python:hangs.Hangs", watchdog: 500ms, conditions: [{type: count, count: 3}]}}
+operators:
+  op: {type: "python:hangs.Hangs", watchdog: 500ms, conditions: [{type: count, count: 3}]}
 """
         env = {**ENV, "MARK": self.path("mark")}
         p = self.run_app("--workers", "1", self.write("hangs.yaml", graph % ""), env=env)
