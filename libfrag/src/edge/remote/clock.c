@@ -12,10 +12,12 @@
 
 /*
  * The clocks of peers that read another one than this host: each beat to such a peer asks for its
- * time, and its answer, which is sent at once, carries four times (base/peer_clock.h). Until enough
- * of them agree the next question follows an answer without a wait.
+ * time, and its answer, which is sent at once, carries four times (base/peer_clock.h). Some more
+ * questions follow an answer without a wait, and many until the clock is locked: the threads are
+ * awake then, so these prove more than the first one.
  */
 #define QUESTIONS_MAX 16u /* without a wait, between two beats */
+#define QUESTIONS_WARM 3u /* of these when it is locked */
 #define STEP_NS 1000000   /* a suspended machine sleeps for longer */
 #define SLEW 2000         /* ns a second: a change of rate that is reported */
 #define BRACKET_NS 500    /* two clocks were not read together when it took longer */
@@ -364,7 +366,7 @@ static void on_answer(struct fragi_remote_endpoint *endpoint, const struct fragi
 		return;
 	fragi_peer_clock_add(&endpoint->clock, &trip, &endpoint->base->timeline);
 	note(endpoint);
-	if (endpoint->clock.state != FRAGI_PEER_CLOCK_ACQUIRING || endpoint->questions == 0)
+	if (endpoint->questions == 0)
 		return;
 	endpoint->questions--;
 	ask(endpoint);
@@ -423,7 +425,9 @@ int64_t fragi_remote_clock_tick(struct fragi_remote_endpoint *endpoint, int64_t 
 		stop_awaiting(endpoint);
 	if (endpoint->asked_ns == 0 || now_ns - endpoint->asked_ns >= beat_ns) {
 		endpoint->asked_ns = now_ns;
-		endpoint->questions = QUESTIONS_MAX;
+		endpoint->questions = endpoint->clock.state == FRAGI_PEER_CLOCK_LOCKED
+					      ? QUESTIONS_WARM
+					      : QUESTIONS_MAX;
 		ask(endpoint);
 	}
 	return endpoint->asked_ns + beat_ns;
