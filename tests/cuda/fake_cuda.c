@@ -1348,7 +1348,13 @@ static char *reach_for_kernel(unsigned long long address, size_t size)
 
 static void run_kernel(struct task *task)
 {
-	usleep((useconds_t)number("FAKE_CUDA_KERNEL_MS", 0) * 1000);
+	const useconds_t ms = (useconds_t)number("FAKE_CUDA_KERNEL_MS", 0);
+
+	if (ms > 0) { /* as long as it runs, others call the driver */
+		pthread_mutex_unlock(&lock);
+		usleep(ms * 1000);
+		pthread_mutex_lock(&lock);
+	}
 	task->kernel->run(task->grid, task->block, task->argument, reach_for_kernel);
 }
 
