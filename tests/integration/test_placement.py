@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import signal
+import unittest
 
 from test_service import ServiceTest
 
@@ -175,6 +176,7 @@ class Placement(ServiceTest):
         self.ok("stop", "good")
         self.fails(3, "good has ended, and where it ran is not kept", "explain", "good")
 
+    @unittest.skipIf({"ASAN_OPTIONS", "TSAN_OPTIONS"} & set(os.environ), "sanitizers take more address space than the limit")
     def test_a_worker_offers_what_it_may_use(self):
         """Where several limits hold, the least; what the machine has stands beside it."""
         self.serve()
