@@ -220,6 +220,32 @@ WORLD_TEST(driver_move, one_that_is_lost_later_is_started_anew_where_it_was, mov
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
+/* The old process yields already, so the one that has failed is not the host any more. */
+static void new_fails(struct world *w, bool ends)
+{
+	speaking_epoch[2] = 2;
+	if (ends)
+		say_exit(w, NEW, 2, 139, 11, "");
+	else
+		say_event(w, NEW, 2, FW_STATE_FAILED, CRASH);
+	cr_expect_eq(taken(w, NEW, FW_HOST_KILL) == NULL, ends, "%s", w->log);
+	old_has_drained(w);
+	old_ends(w);
+	cr_expect_not_null(taken(w, 2, FW_HOST_CREATE), "%s", w->log);
+}
+
+WORLD_TEST(driver_move, one_that_fails_later_is_killed, move_begins)
+{
+	new_is_prepared(w);
+	new_fails(w, false);
+}
+
+WORLD_TEST(driver_move, one_that_has_ended_later_is_not_killed, move_begins)
+{
+	new_is_prepared(w);
+	new_fails(w, true);
+}
+
 /* Nobody can tell any more what it had got. */
 WORLD_TEST(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is_the_cause,
 	   move_begins)

@@ -161,7 +161,7 @@ static int take_next(struct drv_host *host)
 	/* That driver may have wired the peers to it, with tokens that nobody knows any more. */
 	if (host->now.report->had_ended) {
 		drv_adopt_forget(&host->next);
-		drv_next_let_go(host, true);
+		drv_next_let_go(host);
 		return 0;
 	}
 	host->next.prepared = NULL;

@@ -70,7 +70,7 @@ void drv_next_message(struct drv_host *host, struct fw_message *message)
 				    message->event.failure.sentence);
 		break;
 	case FW_HOST_EXIT:
-		host->replacement.has_ended = true;
+		host->next.state = DRV_HOST_GONE;
 		next_failed(host, message->exit.failure.code, message->exit.failure.sentence);
 		break;
 	case FW_HOST_STATS: /* it counts nothing yet; if its worker has died, these are the last */
@@ -98,16 +98,17 @@ void drv_next_session_lost(const struct drv_session *session)
 			continue;
 		next_failed(host, FRAGI_FAILURE_NONE,
 			    drv_text(core, "worker %s was lost", session->name));
-		drv_next_let_go(host, false);
+		host->next.state = DRV_HOST_GONE;
+		drv_next_let_go(host);
 	}
 }
 
-void drv_next_let_go(struct drv_host *host, bool kill)
+void drv_next_let_go(struct drv_host *host)
 {
 	struct drv_process *next = &host->next;
 
 	if (next->session != NULL) {
-		if (kill)
+		if (next->state != DRV_HOST_GONE)
 			drv_request_no_next(host);
 		drv_start_reserve_host(host, next->session, -1);
 		host->app->core->work_left = host->app->core->has_room = true; /* for others */

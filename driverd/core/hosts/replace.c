@@ -102,11 +102,11 @@ void drv_replace_resume_yield(struct drv_host *host)
  * Next is not to be, and now goes on, or is started again for another reason: nothing has changed.
  * Only a driver before may have told the peers: then now ends all the same, and next is made anew.
  */
-static void abandon(struct drv_host *host, bool kill, const char *why)
+static void abandon(struct drv_host *host, const char *why)
 {
 	struct drv_replacement *r = &host->replacement;
 
-	drv_next_let_go(host, kill);
+	drv_next_let_go(host);
 	if (r->cause == DRV_CAUSE_SWAP)
 		drv_swap_refused(host, r->failed_code, why);
 	else
@@ -132,11 +132,11 @@ static void judge_next(struct drv_host *host)
 
 	r->failed = NULL;
 	if (r->phase == DRV_PHASE_PREPARING || (r->phase == DRV_PHASE_ENDING && r->is_anew)) {
-		abandon(host, !r->has_ended, why);
+		abandon(host, why);
 	} else if (r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) {
 		drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
 			"%s, which is moved, lost its new process: %s", host->name, why);
-		drv_next_let_go(host, false);
+		drv_next_let_go(host);
 		drv_swap_lost(host, why);
 	}
 	fragi_free(why);
@@ -150,7 +150,7 @@ void drv_replace_begin(struct drv_host *host, enum drv_cause cause, bool is_resu
 	fragi_free(r->failed);
 	r->failed = NULL;
 	r->failed_code = FRAGI_FAILURE_NONE;
-	r->has_ended = r->is_anew = r->is_given_up = false;
+	r->is_anew = r->is_given_up = false;
 	r->is_resumed = is_resumed;
 	r->cause = cause;
 	set_phase(host, DRV_PHASE_PREPARING, limit_ns(host, host->app->core->config.prepare_ns));
@@ -175,10 +175,10 @@ void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enu
 static void prepare_anew(struct drv_host *host)
 {
 	if (host->replacement.is_resumed || host->replacement.cause == DRV_CAUSE_SWAP) {
-		abandon(host, true, "its parameters were changed meanwhile");
+		abandon(host, "its parameters were changed meanwhile");
 		return;
 	}
-	drv_next_let_go(host, true);
+	drv_next_let_go(host);
 	set_phase(host, DRV_PHASE_NONE, 0);
 	host->app->workers_changed = true;
 }
@@ -191,17 +191,16 @@ static void work_preparing(struct drv_host *host)
 	bool may_yield = drv_move_may_yield(host);
 
 	if (core->now_ns >= host->replacement.until_ns)
-		abandon(host, true,
-			drv_text(core, "worker %s did not answer PREPARE in time",
-				 next->session->name));
+		abandon(host, drv_text(core, "worker %s did not answer PREPARE in time",
+				       next->session->name));
 	else if (core->is_behind && !host->replacement.is_resumed)
-		abandon(host, true, "the state folder cannot be written any more");
+		abandon(host, "the state folder cannot be written any more");
 	else if (next->sources != app->settings.sources)
 		prepare_anew(host);
 	else if (next->prepared != NULL && next->change <= core->settled_change && may_yield)
 		yield(host);
 	else if (!may_yield && host->now.state != DRV_HOST_RUNNING)
-		abandon(host, true, "it has ended, or is started again, meanwhile");
+		abandon(host, "it has ended, or is started again, meanwhile");
 }
 
 static void end_now(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
@@ -229,7 +228,7 @@ static void work_ending(struct drv_host *host)
 	struct drv_core *core = host->app->core;
 
 	if (host->replacement.is_anew && host->next.session != NULL)
-		abandon(host, true, "it has ended, or is started again, meanwhile");
+		abandon(host, "it has ended, or is started again, meanwhile");
 	if (core->now_ns >= host->replacement.until_ns && host->now.state == DRV_HOST_KILLED)
 		drv_app_fail(host->app, FRAGI_FAILURE_HOST_LATE, host,
 			     "worker %s did not confirm the end of %s, which is to be %s",
@@ -337,7 +336,7 @@ static void succeed(struct drv_host *host)
 			r->at_ns = host->lease_over_ns;
 		if (host->next.session != NULL && (host->lease_over_ns > core->now_ns ||
 						   host->next.sources != app->settings.sources))
-			drv_next_let_go(host, true);
+			drv_next_let_go(host);
 		if (host->next.session != NULL)
 			take_over(host);
 		else
@@ -538,7 +537,7 @@ void drv_replace_no_move(struct drv_host *host)
 
 	if (r->cause == DRV_CAUSE_FAILURE)
 		return;
-	drv_next_let_go(host, true);
+	drv_next_let_go(host);
 	if (r->from != NULL)
 		drv_request_past_of(host, r->from);
 	r->from = NULL;
@@ -572,7 +571,7 @@ void drv_replace_give_up(struct drv_app *app)
 			else if (host->now.state != DRV_HOST_GONE)
 				host->now.goal = DRV_GOAL_KILLED;
 		}
-		drv_next_let_go(host, true);
+		drv_next_let_go(host);
 		host->replacement.from = NULL;
 		set_phase(host, DRV_PHASE_NONE, 0);
 	}

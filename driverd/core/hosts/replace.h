@@ -42,7 +42,6 @@ struct drv_replacement {
 	/* why next cannot be the next process; owned; NULL: nothing is known against it */
 	char *failed;
 	enum fragi_failure failed_code;
-	bool has_ended;           /* ... and it is not there any more */
 	struct drv_session *from; /* STARTING: of the process before; NULL: gone, or the same */
 	uint64_t was_on;          /* number of the session that got the last HOST_CREATE */
 	char *was_at;             /* name of its worker; owned; NULL: none, or no memory */
@@ -127,8 +126,8 @@ void drv_next_message(struct drv_host *host, struct fw_message *message);
 void drv_next_prepared(struct drv_host *host, struct fw_message *message);
 /* A worker is gone, perhaps that of a next process. */
 void drv_next_session_lost(const struct drv_session *session);
-/* Next is not needed, or not there any more. */
-void drv_next_let_go(struct drv_host *host, bool kill);
+/* Next is not needed, or GONE. */
+void drv_next_let_go(struct drv_host *host);
 
 /* move.c: hosts leave drained workers */
 /* Begins with the first one that can leave. */
