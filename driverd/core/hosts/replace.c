@@ -85,7 +85,8 @@ static void yield(struct drv_host *host)
 	host->replacement.stays = NULL;
 	drv_swap_takes_source(host);
 	set_phase(host, DRV_PHASE_YIELDING, host->app->core->config.drain_ns);
-	drv_request_yield(host);
+	host->now.goal = DRV_GOAL_DRAINED;
+	(void)drv_request(host);
 	ask_neighbours(host, DRV_HOST_RUNNING, drv_request_suspend);
 }
 

@@ -232,7 +232,8 @@ static int send_stop(struct drv_host *host)
 
 	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = host->app->core->config.drain_ns;
-	message.stop.restarts = host->replacement.phase == DRV_PHASE_ENDING;
+	message.stop.restarts = host->replacement.phase == DRV_PHASE_YIELDING ||
+				host->replacement.phase == DRV_PHASE_ENDING;
 	return send_to(host, &message);
 }
 
@@ -281,15 +282,6 @@ void drv_request_no_next(struct drv_host *host)
 	struct fw_message message = {.kind = FW_HOST_KILL, .stop = {.restarts = true}};
 
 	(void)send_as(host, host->next.session, host->next.epoch, &message);
-}
-
-void drv_request_yield(struct drv_host *host)
-{
-	struct fw_message message = {.kind = FW_HOST_STOP, .stop = {.restarts = true}};
-
-	message.stop.drain_ns = host->app->core->config.drain_ns;
-	if (send_to(host, &message) < 0)
-		drv_app_fail_for_memory(host->app);
 }
 
 void drv_request_suspend(struct drv_host *peer, const struct drv_host *host)

@@ -21,8 +21,7 @@ void drv_request_rewire(struct drv_host *host, const struct drv_host *peer);
 int drv_request_next(struct drv_host *host);
 /* Next is not needed any more. */
 void drv_request_no_next(struct drv_host *host);
-/* The host is to be replaced: it yields, and its peer suspends the edges to it. */
-void drv_request_yield(struct drv_host *host);
+/* The host yields: its peer suspends the edges to it. */
 void drv_request_suspend(struct drv_host *peer, const struct drv_host *host);
 /* The new process is the host: its worker, and the one before, get what was counted so far. */
 void drv_request_past(struct drv_host *host);
