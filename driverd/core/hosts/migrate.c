@@ -105,11 +105,3 @@ void drv_migrate_place(struct drv_host *host)
 			host->name, place.reason);
 	r->seen_version = core->workers_version + 1; /* 0: nobody has looked */
 }
-
-void drv_migrate_over(struct drv_host *host)
-{
-	struct drv_replacement *r = &host->replacement;
-
-	r->is_leaving = r->is_refused = false;
-	r->left = 0;
-}

@@ -400,7 +400,8 @@ static void finish(struct drv_host *host)
 	else if (cause == DRV_CAUSE_DRAIN)
 		drv_history_add(app->core, FW_NOTICE_MOVE, app, NULL, "%s runs on %s now",
 				host->name, host->worker);
-	drv_migrate_over(host);
+	r->is_leaving = r->is_refused = false;
+	r->left = 0;
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 		"%s runs again on worker %s, epoch %llu", host->name, host->worker,
 		(unsigned long long)host->now.epoch);

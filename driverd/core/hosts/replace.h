@@ -156,7 +156,5 @@ bool drv_migrate_leaves(struct drv_host *host);
 bool drv_migrate_goes_on(struct drv_host *host);
 /* Gives next a worker, if one fits, and makes it now. */
 void drv_migrate_place(struct drv_host *host);
-/* Ends the migration: the host runs. */
-void drv_migrate_over(struct drv_host *host);
 
 #endif
