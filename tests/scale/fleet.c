@@ -250,8 +250,11 @@ static void driver_step(struct fleet *fleet, struct drv_event *event)
 {
 	int64_t began_ns = cpu_ns();
 	int r = drv_core_step(fleet->driver, event, fleet->now_ns, &fleet->actions);
+	const int64_t took_ns = cpu_ns() - began_ns;
 
-	fleet->work.cpu_ns += cpu_ns() - began_ns;
+	fleet->work.cpu_ns += took_ns;
+	if (took_ns > fleet->work.largest_ns)
+		fleet->work.largest_ns = took_ns;
 	fleet->work.events++;
 	if (r < 0)
 		fail(fleet, "the driver has no memory");

@@ -16,8 +16,8 @@
 
 /* What the driver's core has done since the last call of fleet_take. */
 struct fleet_work {
-	uint64_t events; /* steps of its core */
-	int64_t cpu_ns;
+	uint64_t events;            /* steps of its core */
+	int64_t cpu_ns, largest_ns; /* of all, and of the one that took longest */
 };
 
 struct fleet;

@@ -74,9 +74,10 @@ int main(int argc, char **argv)
 	}
 	printf("%-14s %10u workers %15u workers\n", "", sizes[0], sizes[1]);
 	for (int p = 0; p < SCALE_PHASES; p++)
-		printf("%-14s %8.2f us/event %12.2f us/event %8.2f x  (%llu events)\n",
+		printf("%-14s %8.2f us/event %12.2f us/event %8.2f x  (%llu events, the largest %.2f ms)\n",
 		       scale_names[p], costs[0].ns[p] / 1000, costs[1].ns[p] / 1000,
-		       costs[1].ns[p] / costs[0].ns[p], (unsigned long long)costs[1].events[p]);
+		       costs[1].ns[p] / costs[0].ns[p], (unsigned long long)costs[1].events[p],
+		       (double)costs[1].largest_ns[p] * 1e-6);
 	growth = scale_growth(&costs[0], &costs[1]);
 	if (most > 0 && growth > most)
 		fprintf(stderr, "scale: the next line says more than %.2f x\n", most);

@@ -25,6 +25,8 @@ static void end_phase(struct fleet *fleet, struct scale_costs *costs, enum scale
 	}
 	if (costs->events[phase] == 0 || ns < costs->ns[phase])
 		costs->ns[phase] = ns;
+	if (costs->events[phase] == 0 || work.largest_ns < costs->largest_ns[phase])
+		costs->largest_ns[phase] = work.largest_ns;
 	costs->events[phase] = work.events;
 }
 

@@ -19,7 +19,9 @@ extern const char *const scale_names[SCALE_PHASES];
 
 /* zeroed: nothing is measured yet */
 struct scale_costs {
-	double ns[SCALE_PHASES]; /* per event; the least of all measurements */
+	/* the least of all measurements */
+	double ns[SCALE_PHASES];          /* per event */
+	int64_t largest_ns[SCALE_PHASES]; /* of the one that took longest */
 	uint64_t events[SCALE_PHASES];
 };
 
