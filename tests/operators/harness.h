@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <frag/harness.h>
+#include <string.h>
 
 /* The harness, where nothing may be refused. */
 static inline struct frag_harness *make(const struct frag_op_type *type,
@@ -20,6 +21,24 @@ static inline void give_tensor(struct frag_harness *h, const char *port, const c
 			       struct frag_tensor *tensor)
 {
 	cr_assert_eq(frag_harness_give_tensor(h, port, name, tensor), 0, "%s", port);
+}
+
+/* A tensor of the host with these elements; data NULL: with any. */
+static inline struct frag_tensor *tensor_of(struct frag_dtype dtype, int32_t ndim,
+					    const int64_t *shape, const void *data)
+{
+	struct frag_tensor *tensor;
+
+	cr_assert_eq(frag_tensor_create(NULL, dtype, ndim, shape, &tensor), 0);
+	if (data != NULL && frag_tensor_size_bytes(tensor) > 0)
+		memcpy(frag_tensor_writable(tensor), data, frag_tensor_size_bytes(tensor));
+	return tensor;
+}
+
+static inline struct frag_tensor *numbers(int64_t rows, int64_t columns, const float *data)
+{
+	return tensor_of((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2,
+			 (const int64_t[]){rows, columns}, data);
 }
 
 /* What the next tick emits at a port. */

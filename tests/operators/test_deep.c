@@ -16,12 +16,7 @@ static const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1}, u16 = {FRAG_DTYPE_U
 static struct frag_tensor *row_of(struct frag_dtype dtype, int64_t columns, int64_t channels,
 				  const void *data)
 {
-	int64_t shape[] = {1, columns, channels};
-	struct frag_tensor *t;
-
-	cr_assert_eq(frag_tensor_create(NULL, dtype, 3, shape, &t), 0);
-	memcpy(frag_tensor_writable(t), data, frag_tensor_size_bytes(t));
-	return t;
+	return tensor_of(dtype, 3, (const int64_t[]){1, columns, channels}, data);
 }
 
 /* Ticks an operator with one frame; its only tensor must then hold `expected`. */

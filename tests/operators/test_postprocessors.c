@@ -23,14 +23,7 @@ static void refused(const struct frag_op_type *type, const struct frag_arg *args
 static struct frag_tensor *tensor(enum frag_dtype_code code, int32_t ndim, const int64_t *shape,
 				  const void *values)
 {
-	struct frag_tensor *t;
-
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){(uint8_t)code, 32, 1}, ndim,
-					shape, &t),
-		     0);
-	if (frag_tensor_size_bytes(t) > 0)
-		memcpy(frag_tensor_writable(t), values, frag_tensor_size_bytes(t));
-	return t;
+	return tensor_of((struct frag_dtype){(uint8_t)code, 32, 1}, ndim, shape, values);
 }
 
 #define FLOATS(ndim, shape, values) tensor(FRAG_DTYPE_FLOAT, ndim, (const int64_t[])shape, values)

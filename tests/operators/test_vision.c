@@ -257,18 +257,6 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 	frag_harness_destroy(h);
 }
 
-static struct frag_tensor *box_tensor(const float numbers[8])
-{
-	int64_t shape[] = {2, 4};
-	struct frag_tensor *t = NULL;
-
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2,
-					shape, &t),
-		     0);
-	memcpy(frag_tensor_writable(t), numbers, 8 * sizeof(float));
-	return t;
-}
-
 /* Two boxes of a frame of 640 x 480, in pixels. */
 static const float pixels_xyxy[] = {64, 96, 320, 480, 0, 24, 16, 48};
 
@@ -303,12 +291,12 @@ Test(ops_box_converter, converts_layouts_and_units)
 			make(&vision_box_converter_type,
 			     FRAG_ARGS({"in_tensor_name", ""}, {"out_width", "640"},
 				       {"out_height", "480"}, {"in_layout", cases[i].layout}));
-		struct frag_message *m = run_once(there, "in", "out", box_tensor(pixels_xyxy));
+		struct frag_message *m = run_once(there, "in", "out", numbers(2, 4, pixels_xyxy));
 
 		cr_assert_eq(frag_message_tensor_count(m), 1, "the boxes replace what came");
 		expect_boxes(frag_message_tensor(m, "made"), cases[i].numbers);
 		frag_message_unref(m);
-		m = run_once(back, "in", "out", box_tensor(cases[i].numbers));
+		m = run_once(back, "in", "out", numbers(2, 4, cases[i].numbers));
 		expect_boxes(frag_message_tensor(m, "boxes"), pixels_xyxy);
 		finish(there, m);
 		frag_harness_destroy(back);
@@ -323,7 +311,7 @@ Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
 	uint64_t sequence = 0;
 
 	cr_assert_eq(frag_message_add_tensor(m, "frame", frag_tensor_ref(frame)), 0);
-	cr_assert_eq(frag_message_add_tensor(m, "boxes", box_tensor(pixels_xyxy)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "boxes", numbers(2, 4, pixels_xyxy)), 0);
 	cr_assert_eq(frag_message_set_sequence(m, 23), 0);
 	cr_assert_eq(frag_harness_give(h, "in", m), 0);
 	out = ticked(h, "out");

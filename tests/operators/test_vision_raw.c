@@ -23,17 +23,6 @@ static struct frag_message *converted(const struct frag_arg *args, struct frag_t
 	return m;
 }
 
-static struct frag_tensor *tensor_of(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
-				     const void *data)
-{
-	struct frag_tensor *tensor;
-
-	cr_assert_eq(frag_tensor_create(NULL, dtype, ndim, shape, &tensor), 0);
-	if (data != NULL)
-		memcpy(frag_tensor_writable(tensor), data, frag_tensor_size_bytes(tensor));
-	return tensor;
-}
-
 static void expect_rgb(const uint8_t *pixel, int red, int green, int blue, const char *what)
 {
 	cr_expect(abs(pixel[0] - red) <= 1 && abs(pixel[1] - green) <= 1 &&
