@@ -311,6 +311,8 @@ static void core_persisted(struct drv_core *core, uint64_t change, const char *w
 {
 	assert(change >= core->settled_change && change <= core->last_change);
 	core->settled_change = change;
+	if (why_not == NULL)
+		core->written_change = change;
 	log_turn(core, why_not);
 	drv_held_answers_send(core, change, why_not == NULL);
 	if (why_not == NULL)

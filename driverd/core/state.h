@@ -97,6 +97,7 @@ struct drv_core {
 	uint32_t last_tap;
 	uint64_t given_run; /* the highest of these runs that a driver of this state has given */
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
+	uint64_t written_change; /* on the disk with all before it, but for attempts that failed */
 	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */
 	uint64_t numbers_change;
 	bool is_behind;                       /* the last try failed */

@@ -172,6 +172,24 @@ WORLD_TEST(driver_adopt, what_may_have_run_on_a_worker_that_is_new_is_inexact, N
 	comes_back(w);
 }
 
+/* The epochs that it would use are not reserved yet: the next driver would give them again. */
+WORLD_TEST(driver_adopt, nothing_is_started_again_before_its_epoch_is_on_the_disk, comes_back)
+{
+	hello_reporting(w, 1, 2);
+	say_running(w, 1, 1, restarting);
+	say_running(w, 1, 2, restarting);
+	say_reported(w, 1);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = "it is full"});
+	for (int i = 0; i < 80 && drv_core_app_state(w->core) == DRV_APP_WAITING; i++)
+		pass_beating(w, 100 * MS, 1, 1);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	say_exit(w, 1, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+	written(w);
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+}
+
 WORLD_TEST(driver_adopt, a_worker_that_has_reported_and_left_is_waited_for_again, comes_back)
 {
 	static const char text[] = TWO_FRAGMENTS("", "");

@@ -131,9 +131,36 @@ WORLD_TEST(driver_migrate, the_worker_before_is_recorded_until_the_host_runs_aga
 	pass_without_b(w, 100 * MS);
 	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it is not recorded yet");
 	cr_expect_str_eq(w->placed, "a\nc\n\tb\n");
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = "it is full"});
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "the next driver would start one on b");
 	written(w);
 	runs_on(w, 3, 2);
 	cr_expect_str_eq(w->placed, "a\nc\n");
+}
+
+WORLD_TEST(driver_migrate, while_the_disk_is_full_no_host_goes_elsewhere, keeps_state)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), graph, "0");
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	app(w, text);
+	written(w);
+	both_come(w);
+	both_prepare(w);
+	both_run(w);
+	spare_comes(w);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = "it is full"});
+	lose(w, 2);
+	pass_without_b(w, 100 * MS);
+	assert_has(w->log, "f2 waits for a worker: the state folder cannot be written");
+	written(w);
+	pass_without_b(w, 100 * MS);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it is not recorded yet");
+	written(w);
+	runs_on(w, 3, 2);
 }
 
 /* The lease is counted from the last BEAT, not from when the worker is given up. */

@@ -108,9 +108,6 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 	*out_session = NULL;
 	*out_place =
 		(struct drv_place){.worker = -1, .reason = drv_candidate_worker_obstacle(host)};
-	if (out_place->reason == NULL && core->is_behind)
-		out_place->reason =
-			"the state folder cannot be written, and a driver that comes back must know where the host is";
 	return out_place->reason != NULL
 		       ? 0
 		       : drv_candidate_find(host, &core->actions->arena, out_session, out_place);

@@ -198,7 +198,7 @@ static void work_preparing(struct drv_host *host)
 		abandon(host, "the state folder cannot be written any more");
 	else if (next->sources != app->settings.sources)
 		prepare_anew(host);
-	else if (next->prepared != NULL && next->change <= core->settled_change && may_yield)
+	else if (next->prepared != NULL && next->change <= core->written_change && may_yield)
 		yield(host);
 	else if (!may_yield && host->now.state != DRV_HOST_RUNNING)
 		abandon(host, "it has ended, or is started again, meanwhile");
@@ -407,6 +407,15 @@ static void finish(struct drv_host *host)
 		(unsigned long long)host->now.epoch);
 }
 
+/* Before it runs, the next driver must know where, and not give its epoch again. */
+static bool is_known_to_next_driver(const struct drv_host *host)
+{
+	const struct drv_core *core = host->app->core;
+
+	return core->written_change >= host->now.change &&
+	       core->written_change >= core->numbers_change;
+}
+
 static void work_starting(struct drv_host *host)
 {
 	struct drv_replacement *r = &host->replacement;
@@ -435,8 +444,7 @@ static void work_starting(struct drv_host *host)
 		drv_migrate_place(host);
 	switch (host->now.state) {
 	case DRV_HOST_PLACED:
-		/* The next driver must know where it runs before it does. */
-		if (core->now_ns < r->at_ns || core->settled_change < host->now.change)
+		if (core->now_ns < r->at_ns || !is_known_to_next_driver(host))
 			return;
 		if (drv_migrate_goes_on(host))
 			return;

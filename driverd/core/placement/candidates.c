@@ -295,8 +295,17 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 int drv_candidate_find(const struct drv_host *host, struct fragi_arena *arena,
 		       struct drv_session **out_session, struct drv_place *out_place)
 {
-	int result = look(host, false, arena, out_session, out_place);
+	int result;
 
+	if (host->app->core->is_behind) {
+		*out_session = NULL;
+		*out_place = (struct drv_place){
+			.worker = -1,
+			.reason =
+				"the state folder cannot be written, and a driver that comes back must know where the host is"};
+		return 0;
+	}
+	result = look(host, false, arena, out_session, out_place);
 	if (result < 0 || *out_session != NULL || host->replacement.left == 0)
 		return result;
 	fragi_arena_fini(arena);
