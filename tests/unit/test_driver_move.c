@@ -259,6 +259,28 @@ WORLD_TEST(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is
 	assert_has(w->log, "which ran f2, was lost: reset");
 }
 
+static void pass_with_all(struct world *w, int64_t ns)
+{
+	for (int64_t i = 0; i < ns / (100 * MS) && !w->ended; i++) {
+		pass(w, 100 * MS);
+		beat(w, 1);
+		beat(w, 2);
+		beat(w, NEW);
+	}
+}
+
+WORLD_TEST(driver_move, one_that_a_kill_does_not_end_is_the_cause, move_begins)
+{
+	new_is_prepared(w);
+	old_has_drained(w);
+	pass_with_all(w, 3 * SECOND + 500 * MS);
+	assert_has(w->errors, "worker b did not confirm the end of f2, which is to be moved");
+	say_exit(w, 1, 1, 0, 0, "");
+	pass_with_all(w, 20 * SECOND);
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"host_pid\": 102, \"state\": \"failed\"");
+}
+
 /* The new process is the host, and is wired. */
 static void new_takes_over(struct world *w)
 {
