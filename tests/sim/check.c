@@ -67,6 +67,8 @@ static void check_app(struct sim *sim, struct sim_app *app)
 					   !sim_data_is_settled(app) &&
 					   !((app->restarts || sim_restart_was_made(app)) &&
 					     app->stop_requested); /* none of its hosts was there */
+		else if (state == DRV_APP_RUNNING) /* after a driver that had not seen its end */
+			app->ends_active = false;
 		/* What fails while it starts has its hosts ended in order too. */
 		fails_early = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_STARTING &&
 			      state >= DRV_APP_FAILING;
