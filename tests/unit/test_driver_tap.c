@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+#include <driverd/core/clients/tap.h>
+#include <wire/keys.h>
+
+/* Taps on flows, and traces. */
+#define CLIENT 3
+
+/* Asks for a tap, and takes the answer. */
+static const struct fw_answer *tap(struct world *w, uint64_t client, uint64_t seq, const char *flow,
+				   int64_t every_ns)
+{
+	struct fw_message message = {.kind = FW_TAP, .seq = seq};
+	const struct fw_message *answer;
+
+	message.tap = (struct fw_tap){.name = "app", .flow = flow, .every_ns = every_ns};
+	say(w, client, &message);
+	answer = must_take(w, client, FW_ANSWER);
+	cr_expect_eq(answer->reply_to, seq);
+	return &answer->answer;
+}
+
+static void expect_refused(const struct fw_answer *answer, enum fragi_failure code,
+			   const char *sentence)
+{
+	cr_expect_eq(answer->failure.code, code);
+	assert_has(answer->failure.sentence, sentence);
+}
+
+static void pass_message(struct world *w, uint64_t connection, uint32_t host, uint32_t id)
+{
+	struct fw_message message = of_host(FW_HOST_TAPPED, host);
+
+	message.tapped = (struct fw_tapped){id, "not read", 8};
+	say(w, connection, &message);
+}
+
+/* The host of the sender hears of it until the client ends it, and what it copies is passed on. */
+WORLD_TEST(driver_tap, a_tap_is_passed_on_unread, NULL)
+{
+	static const char *const names[] = {
+		"f1.tx.out", "f1.tx", "f1", "f2.rx.in", "f1.tx.out -> f2.rx.in", "f1 -> f2.rx"};
+	struct fw_message end = {.kind = FW_TAP, .seq = 99};
+	const struct fw_message *m;
+	uint32_t id;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		cr_expect_str_eq(tap(w, CLIENT, 20 + i, names[i], SECOND)->name, "f1.tx.out");
+		m = taken(w, 1, FW_HOST_TAP);
+		cr_assert_not_null(m, "%s", names[i]);
+		cr_expect_eq(m->host, 1);
+		cr_expect_eq(m->epoch, 1);
+		cr_expect_eq(m->host_tap.tap, i + 1);
+		cr_expect_eq(m->host_tap.every_ns, SECOND);
+		cr_expect_eq(m->host_tap.for_ns, 4 * SECOND);
+		cr_expect_eq(m->host_tap.fragment + m->host_tap.op + m->host_tap.port, 0);
+		if (i == FRAG_COUNT_OF(names) - 1)
+			break;
+		end.tap = (struct fw_tap){.name = "", .flow = "", .ends = 20 + i};
+		say(w, CLIENT, &end);
+		cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+		m = must_take(w, 1, FW_HOST_TAP);
+		cr_expect_eq(m->host_tap.for_ns, 0, "it ends");
+		cr_expect_null(w->core->waiting);
+	}
+	id = FRAG_COUNT_OF(names);
+	pass_message(w, 1, 1, id);
+	m = must_take(w, CLIENT, FW_TAPPED);
+	cr_expect_eq(m->reply_to, 25);
+	cr_expect_eq(m->tapped.size, 8);
+	cr_expect_eq(memcmp(m->tapped.passed, "not read", 8), 0);
+	cr_expect(w->sent[w->sent_count - 1].may_drop);
+	/* more often than it was asked for, of another host, of another tap, of another epoch */
+	pass_message(w, 1, 1, id);
+	pass_beating(w, SECOND, 1, CLIENT);
+	pass_message(w, 2, 2, id);
+	pass_message(w, 1, 1, id + 1);
+	m = taken(w, 1, FW_HOST_TAP);
+	cr_assert_not_null(m, "again and again");
+	cr_expect_eq(m->host_tap.tap, id);
+	cr_expect_null(taken(w, CLIENT, FW_TAPPED));
+	pass_message(w, 1, 1, id);
+	cr_expect_not_null(taken(w, CLIENT, FW_TAPPED));
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
+	m = must_take(w, 1, FW_HOST_TAP);
+	cr_expect_eq(m->host_tap.for_ns, 0);
+	pass_message(w, 1, 1, id);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	cr_expect_null(taken(w, 1, FW_HOST_TAP), "nobody watches");
+	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_tap, a_tap_follows_its_host_and_ends_with_the_application, NULL)
+{
+	const struct fw_message *m;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	cr_expect_eq(tap(w, CLIENT, 2, "f1", 0)->failure.code, FRAGI_FAILURE_NONE);
+	m = must_take(w, 1, FW_HOST_TAP);
+	cr_expect_eq(m->host_tap.every_ns, FW_TAP_MIN_NS);
+	both_are_killed(w);
+	pass_beating(w, 2 * SECOND, 1, CLIENT);
+	m = must_take(w, CLIENT, FW_ANSWER);
+	cr_expect_eq(m->reply_to, 2);
+	expect_refused(&m->answer, FRAGI_FAILURE_APPLICATION_UNKNOWN, "the application has ended");
+	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_tap, taps_are_bounded, NULL)
+{
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	client_hello(w, CLIENT + 1, "");
+	client_hello(w, CLIENT + 2, "");
+	expect_refused(tap(w, CLIENT, 1, "f3", 0), FRAGI_FAILURE_USAGE,
+		       "app has no flow \"f3\"; write f1.tx.out, or what `fragctl top app` shows");
+	expect_refused(tap(w, CLIENT, 1, "tx", 0), FRAGI_FAILURE_USAGE,
+		       "app has no flow \"tx\"; write f1.tx.out, or");
+	expect_refused(tap(w, CLIENT, 1, "f1.t", 0), FRAGI_FAILURE_USAGE, "app has no flow");
+	expect_refused(tap(w, CLIENT, 1, "", 0), FRAGI_FAILURE_USAGE, "app has no flow");
+	for (uint64_t i = 0; i < DRV_TAPS_MAX; i++)
+		for (uint64_t client = CLIENT; client < CLIENT + 2; client++)
+			cr_expect_eq(tap(w, client, 10 + i, "f1", 0)->failure.code,
+				     FRAGI_FAILURE_NONE);
+	expect_refused(tap(w, CLIENT, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "a client watches 4 flows at most");
+	expect_refused(tap(w, CLIENT + 2, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "8 flows of this host are watched already");
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TAP_MINOR - 1;
+	expect_refused(tap(w, CLIENT + 2, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "worker a speaks protocol 1.9, and flows can be watched from 1.10 on");
+}
+
+/* Of an encrypted flow only those see messages who may by name. */
+Test(driver_tap, an_encrypted_flow_needs_its_role)
+{
+	static const struct {
+		const char *role;
+		bool plain, encrypted;
+	} cases[] = {{"client", true, false},
+		     {"any", true, false},
+		     {"observer", false, false},
+		     {"observer+payload", true, true}};
+	static struct world w;
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(cases); i++) {
+		bool is_encrypted = i % 2 == 1,
+		     may = is_encrypted ? cases[i / 2].encrypted : cases[i / 2].plain;
+		const struct fw_identity key = {
+			.name = "k", .roles = fw_key_roles(cases[i / 2].role), .serial = 1};
+		const struct fw_answer *answer;
+
+		two_run(&w, is_encrypted
+				    ? "frag: 1\napplication: app\nfragments:\n"
+				      "  f1: {operators: {tx: {type: t}}}\n"
+				      "  f2: {operators: {rx: {type: t}}}\n"
+				      "flows: [{from: f1.tx.out, to: f2.rx.in, encrypt: true}]\n"
+				    : two_fragments);
+		w.identity = &key;
+		client_hello(&w, CLIENT, "");
+		answer = tap(&w, CLIENT, 2, "f1", 0);
+		cr_expect_eq(answer->failure.code,
+			     may ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_ROLE_REFUSED, "%zu", i);
+		if (!may)
+			assert_has(answer->failure.sentence,
+				   "the role observer+payload, which key k does not have");
+		cr_expect_eq(taken(&w, 1, FW_HOST_TAP) != NULL, may, "%zu", i);
+		if (is_encrypted && i < 4)
+			assert_has(answer->failure.sentence, "f1.tx.out is encrypted");
+		world_fini(&w);
+	}
+}
+
+/* The place of such a message among those that were sent; sent_count: there is none. */
+static size_t sent_at(const struct world *w, uint64_t connection, enum fw_kind kind)
+{
+	size_t i = 0;
+
+	while (i < w->sent_count &&
+	       (w->sent[i].connection != connection || w->sent[i].message->kind != kind))
+		i++;
+	return i;
+}
+
+/* All hosts hear of a trace, also again, and the chunks of each are passed on as they come. */
+WORLD_TEST(driver_tap, a_trace_asks_all_hosts, NULL)
+{
+	struct fw_message trace = {.kind = FW_TAP, .seq = 7};
+	const struct fw_message *m;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	trace.tap = (struct fw_tap){.name = "app", .flow = "", .traces = true};
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TRACE_MINOR - 1;
+	say(w, CLIENT, &trace);
+	m = must_take(w, CLIENT, FW_ANSWER);
+	expect_refused(&m->answer, FRAGI_FAILURE_DRIVER_FULL,
+		       "worker a speaks protocol 1.13, and hosts can be traced from 1.14 on");
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TRACE_MINOR;
+	say(w, CLIENT, &trace);
+	m = must_take(w, CLIENT, FW_ANSWER);
+	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_NONE);
+	cr_expect_str_eq(m->answer.name, "app");
+	for (uint64_t host = 1; host <= 2; host++) {
+		m = must_take(w, host, FW_HOST_TAP);
+		cr_expect_eq(m->host, host);
+		cr_expect(m->host_tap.traces);
+		cr_expect_eq(m->host_tap.for_ns, 4 * SECOND);
+	}
+	for (int i = 0; i < 3; i++)
+		for (uint32_t host = 1; host <= 2; host++) {
+			pass_message(w, host, host, 1);
+			m = must_take(w, CLIENT, FW_TAPPED);
+			cr_expect_eq(m->reply_to, 7);
+		}
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_not_null(taken(w, 1, FW_HOST_TAP), "again and again");
+	cr_expect_not_null(taken(w, 2, FW_HOST_TAP));
+}
+
+/* A trace that is asked for before the start reaches hosts before it, and is told of the end. */
+WORLD_TEST(driver_tap, a_trace_lasts_from_the_start_to_the_end, NULL)
+{
+	struct fw_message trace = {.kind = FW_TAP, .seq = 7};
+	const struct fw_message *m;
+
+	world_init(w);
+	app(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	trace.tap = (struct fw_tap){.name = "app", .flow = "", .traces = true};
+	say(w, CLIENT, &trace);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_NONE);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	cr_expect_eq(sent_at(w, 1, FW_HOST_TAP), w->sent_count, "it cannot start yet");
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	for (uint64_t host = 1; host <= 2; host++) {
+		size_t tap = sent_at(w, host, FW_HOST_TAP), start = sent_at(w, host, FW_HOST_START);
+
+		cr_assert(tap < w->sent_count && start < w->sent_count);
+		cr_expect_lt(tap, start);
+		cr_expect(w->sent[tap].message->host_tap.traces);
+	}
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER));
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->reply_to, 7);
+	expect_refused(&m->answer, FRAGI_FAILURE_HOST_CRASHED, "the application has ended");
+}
