@@ -141,7 +141,7 @@ class Look(cluster.ClusterTest):
         ns = window["window_ns"]
         self.assertAlmostEqual(ns, SECOND, delta=SECOND / 2)
         self.assertGreater(rx["busy"], 0.9 * ns)
-        self.assertGreater(tx["room"], 0.8 * ns)
+        self.assertGreater(tx["room"], 0.6 * ns, tx)
         self.assertEqual((tx["room_flow"], tx["input_flow"], rx["room_flow"]), (0, NONE, NONE))
         sent, delivered, _, lost, full = (window["flows"][0] + [0] * 5)[:5]
         self.assertAlmostEqual(rx["ticks"], 50 * ns / SECOND, delta=12)
@@ -282,18 +282,20 @@ class Echo(cluster.ClusterTest):
             os.unlink(row["picture"])
         self.assertIsNone(self.documents("source", "-n", "1")[0]["picture"])
 
+    def largest_gap(self, echo):
+        seen = [row["seen"] for row in self.rows(echo)]
+        return max(b - a for a, b in zip(seen, seen[1:]))
+
     def test_an_echo_that_does_not_read_slows_nothing(self):
         p = self.echo("source", "--pictures", self.scratch, "-o", "json")
         self.wait_until("a picture", lambda: p.stdout.count("\n") > 1)
         p.signal(signal.SIGSTOP)
-        before, begun = os.path.getsize(self.path("received")), time.monotonic()
-        time.sleep(1.5)
-        grown, lasted = os.path.getsize(self.path("received")) - before, time.monotonic() - begun
+        before = os.path.getsize(self.path("received"))
+        self.wait_until("400 messages of another flow of the host",
+                        lambda: os.path.getsize(self.path("received")) >= before + 400 * 8)
         p.signal(signal.SIGCONT)
-        self.assertGreater(grown / 8, lasted * 200 / 3, "another flow of the host goes on")
         self.wait_until("what was dropped", lambda: any(row["dropped"] for row in self.rows(p)))
-        seen = [row["seen"] for row in self.rows(p)]
-        self.assertGreater(max(b - a for a, b in zip(seen, seen[1:])), 100, "the flow went on")
+        self.wait_until("that the flow went on", lambda: self.largest_gap(p) > 100)
         p.signal(signal.SIGINT)
         p.wait()
         for name in os.listdir(self.scratch):
