@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_driver.h"
+
+/* Streams, their pools of memory, green contexts, kernels and events. */
+
+void wake_streams(void)
+{
+	for (struct CUstream_st *stream = fake.streams; stream != NULL; stream = stream->next)
+		pthread_cond_signal(&stream->wake);
+	for (struct CUstream_st *stream = fake.left; stream != NULL; stream = stream->next)
+		pthread_cond_signal(&stream->wake);
+}
+
+static void stream_free(struct CUstream_st *stream)
+{
+	pthread_cond_destroy(&stream->wake);
+	pthread_cond_destroy(&stream->idle);
+	free(stream);
+}
+
+/* With the lock. */
+static void leave(struct CUstream_st *stream)
+{
+	struct CUstream_st **at = &fake.left;
+
+	while (*at != stream)
+		at = &(*at)->next;
+	*at = stream->next;
+	stream_free(stream);
+}
+
+static bool may_run(const struct CUstream_st *stream)
+{
+	const struct task *task = stream->first;
+
+	return task != NULL && !fake.held && !stream->held &&
+	       !(task->fn != NULL && fake.calls_held) &&
+	       !(task->waits && task->event->complete < task->record);
+}
+
+/* A task stays the first until it is done, so that who waits for the stream waits for it. */
+static void *serve(void *arg)
+{
+	struct CUstream_st *stream = arg;
+	struct task *task;
+
+	pthread_mutex_lock(&fake.lock);
+	for (;;) {
+		while (!may_run(stream) && !(stream->ends && stream->first == NULL))
+			pthread_cond_wait(&stream->wake, &fake.lock);
+		task = stream->first;
+		if (task == NULL)
+			break;
+		task->run(task);
+		stream->first = task->next;
+		if (stream->first == NULL)
+			stream->last = &stream->first;
+		free(task);
+		if (stream->first == NULL)
+			pthread_cond_broadcast(&stream->idle);
+	}
+	if (stream->is_left)
+		leave(stream);
+	pthread_mutex_unlock(&fake.lock);
+	return NULL;
+}
+
+static bool is_stream(const struct CUstream_st *stream)
+{
+	for (const struct CUstream_st *known = fake.streams; known != NULL; known = known->next)
+		if (known == stream)
+			return true;
+	return false;
+}
+
+CUresult submit(CUstream stream, const struct task *what)
+{
+	struct task *task;
+
+	if (!is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	task = malloc(sizeof(*task));
+	if (task == NULL)
+		abort();
+	*task = *what;
+	task->next = NULL;
+	*stream->last = task;
+	stream->last = &task->next;
+	pthread_cond_signal(&stream->wake);
+	return CUDA_SUCCESS;
+}
+
+/* With the lock. */
+static struct CUstream_st *stream_make(struct CUgreenCtx_st *green)
+{
+	struct CUstream_st *stream = calloc(1, sizeof(*stream));
+	pthread_attr_t small; /* a test makes thousands of them */
+
+	if (stream == NULL || pthread_attr_init(&small) != 0 ||
+	    pthread_attr_setstacksize(&small, 256 << 10) != 0)
+		abort();
+	stream->last = &stream->first;
+	stream->green = green;
+	pthread_cond_init(&stream->wake, NULL);
+	pthread_cond_init(&stream->idle, NULL);
+	if (pthread_create(&stream->thread, &small, serve, stream) != 0)
+		abort();
+	stream->next = fake.streams;
+	fake.streams = stream;
+	return stream;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+	ENTER(cuStreamCreateWithPriority, true)
+	if (flags > CU_STREAM_NON_BLOCKING)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	*out = stream_make(NULL);
+	LEAVE(CUDA_SUCCESS);
+}
+
+/*
+ * Green contexts. As on a GPU of compute capability 9: partitions are multiples of 8 SMs. As with
+ * driver 580: what a split has made or left is not split again, and a context is made of groups of
+ * one split.
+ */
+
+#define SM_STEP 8u
+
+struct CUdevResourceDesc_st {
+	unsigned int sms;
+	bool has[SMS_MAX];
+};
+
+/* In the bytes of a resource that belong to the driver. */
+struct origin {
+	unsigned int split,
+		first; /* split: 0: none, the whole GPU; first: number of its first SM */
+};
+
+static struct origin origin_of(const CUdevResource *resource)
+{
+	struct origin origin;
+
+	memcpy(&origin, resource->padding, sizeof(origin));
+	return origin;
+}
+
+static void set_part(CUdevResource *part, struct origin origin, unsigned int sms)
+{
+	memset(part, 0, sizeof(*part));
+	part->type = sms > 0 ? CU_DEV_RESOURCE_TYPE_SM : CU_DEV_RESOURCE_TYPE_INVALID;
+	part->sm.smCount = sms;
+	memcpy(part->padding, &origin, sizeof(origin));
+}
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out, CUdevResourceType type)
+{
+	ENTER(cuDeviceGetDevResource, false)
+	if (device < 0 || device >= fake.device_count || type != CU_DEV_RESOURCE_TYPE_SM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	set_part(out, (struct origin){0, 0}, (unsigned int)number("FAKE_CUDA_SMS", 132));
+	if (out->sm.smCount > SMS_MAX)
+		abort();
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *groups, unsigned int *count,
+				     const CUdevResource *from, CUdevResource *rest,
+				     unsigned int flags, unsigned int sms)
+{
+	const unsigned int each = (sms + SM_STEP - 1) / SM_STEP * SM_STEP;
+	static unsigned int splits;
+	unsigned int made;
+
+	ENTER(cuDevSmResourceSplitByCount, false)
+	if (from->type != CU_DEV_RESOURCE_TYPE_SM || flags != 0 || sms == 0 ||
+	    sms > from->sm.smCount)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (origin_of(from).split != 0)
+		LEAVE(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	made = from->sm.smCount / each;
+	if (groups != NULL && made > *count)
+		made = *count;
+	*count = made;
+	splits++;
+	for (unsigned int i = 0; groups != NULL && i < made; i++)
+		set_part(&groups[i], (struct origin){splits, i * each}, each);
+	if (rest != NULL)
+		set_part(rest, (struct origin){splits, made * each},
+			 from->sm.smCount - made * each);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resources,
+				   unsigned int count)
+{
+	static __thread struct CUdevResourceDesc_st what;
+
+	ENTER(cuDevResourceGenerateDesc, false)
+	memset(&what, 0, sizeof(what));
+	if (count == 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	for (unsigned int i = 0; i < count; i++) {
+		if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM)
+			LEAVE(CUDA_ERROR_INVALID_VALUE);
+		if (origin_of(&resources[i]).split != origin_of(resources).split)
+			LEAVE(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+		what.sms += resources[i].sm.smCount;
+		memset(what.has + origin_of(&resources[i]).first, true, resources[i].sm.smCount);
+	}
+	*out = &what;
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* The real driver allows it; nothing here means it. */
+static void refuse_overlap(const struct CUdevResourceDesc_st *what)
+{
+	for (const struct CUgreenCtx_st *other = fake.greens; other != NULL; other = other->next)
+		for (unsigned int sm = 0; sm < SMS_MAX && !other->destroyed; sm++)
+			if (what->has[sm] && other->has[sm]) {
+				fprintf(stderr, "fake_cuda: two green contexts have SM %u\n", sm);
+				abort();
+			}
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc what, CUdevice device,
+			  unsigned int flags)
+{
+	struct CUgreenCtx_st *green;
+
+	ENTER(cuGreenCtxCreate, false)
+	if (device < 0 || device >= fake.device_count || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	green = calloc(1, sizeof(*green));
+	if (green == NULL)
+		abort();
+	refuse_overlap(what);
+	green->sms = what->sms;
+	memcpy(green->has, what->has, sizeof(green->has));
+	green->next = fake.greens;
+	fake.greens = green;
+	*out = green;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static bool is_green(const struct CUgreenCtx_st *green)
+{
+	for (const struct CUgreenCtx_st *known = fake.greens; known != NULL; known = known->next)
+		if (known == green)
+			return !known->destroyed;
+	return false;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	ENTER(cuGreenCtxDestroy, false)
+	if (!is_green(green))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	for (const struct CUstream_st *stream = fake.streams; stream != NULL; stream = stream->next)
+		if (stream->green == green) {
+			fprintf(stderr, "fake_cuda: a green context went before its streams\n");
+			abort();
+		}
+	green->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+	ENTER(cuGreenCtxStreamCreate, false)
+	if (flags != CU_STREAM_NON_BLOCKING)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (!is_green(green))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	*out = stream_make(green);
+	LEAVE(CUDA_SUCCESS);
+}
+
+unsigned int fake_cuda_sms(void *stream)
+{
+	const struct CUstream_st *made = stream;
+
+	return made->green != NULL ? made->green->sms : 0;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	struct CUstream_st **at = &fake.streams;
+
+	ENTER(cuStreamDestroy_v2, true)
+	while (*at != NULL && *at != stream)
+		at = &(*at)->next;
+	if (*at == NULL)
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	*at = stream->next;
+	stream->ends = true;
+	/* The driver does not wait; here that is only so while a test holds the stream. */
+	stream->is_left = fake.held || stream->held;
+	if (stream->is_left) {
+		stream->next = fake.left;
+		fake.left = stream;
+		pthread_detach(stream->thread);
+		LEAVE(CUDA_SUCCESS);
+	}
+	pthread_cond_signal(&stream->wake);
+	pthread_mutex_unlock(&fake.lock);
+	pthread_join(stream->thread, NULL);
+	stream_free(stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	ENTER(cuStreamSynchronize, true)
+	if (stream == (CUstream)1) { /* the default one comes after all others */
+		for (CUstream other = fake.streams; other != NULL; other = other->next)
+			while (other->first != NULL)
+				pthread_cond_wait(&other->idle, &fake.lock);
+		LEAVE((CUresult)fake.sticky);
+	}
+	if (!is_stream(stream))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	while (stream->first != NULL)
+		pthread_cond_wait(&stream->idle, &fake.lock);
+	LEAVE((CUresult)fake.sticky);
+}
+
+void run_copy(struct task *task)
+{
+	const CUDA_MEMCPY2D *copy = &task->copy;
+
+	for (size_t row = 0; row < copy->Height; row++) {
+		char *to = reach(copy->dstDevice + row * copy->dstPitch, copy->WidthInBytes);
+		char *from = reach(copy->srcDevice + row * copy->srcPitch, copy->WidthInBytes);
+
+		/* As a GPU does: the context is of no use any more. */
+		if (!is_writable(copy->dstDevice)) {
+			fake.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+			return;
+		}
+		if (to == NULL || from == NULL) {
+			fprintf(stderr, "fake_cuda: a copy beyond an allocation\n");
+			abort();
+		}
+		memcpy(to, from, copy->WidthInBytes);
+	}
+}
+
+static const struct piece *piece_at(CUdeviceptr address)
+{
+	const char *at = (const char *)(uintptr_t)address;
+	const struct piece *piece = fake.pieces;
+
+	while (piece != NULL && (at < piece->address || at >= piece->address + piece->size))
+		piece = piece->next;
+	return piece;
+}
+
+static bool is_of_gpu(CUdeviceptr address)
+{
+	const struct piece *piece = piece_at(address);
+
+	return piece != NULL && (piece->kind == DEVICE || piece->kind == MAPPED);
+}
+
+/* Whether a range is not in two pieces of registered memory, nor partly in one. */
+static bool is_in_one(CUdeviceptr address, size_t size)
+{
+	const char *at = (const char *)(uintptr_t)address;
+	const struct piece *registered = registered_in(at, size);
+
+	return registered == NULL ||
+	       (at >= registered->address && at + size <= registered->address + registered->size);
+}
+
+/*
+ * With the lock. As the driver does: a copy from a GPU to memory of the host that is not pinned is
+ * waited for within the call, and one that is beyond what was pinned at once is refused.
+ */
+static CUresult submit_copy(CUstream stream, const struct task *task)
+{
+	const CUDA_MEMCPY2D *copy = &task->copy;
+	CUresult result;
+
+	if (!is_in_one(copy->dstDevice, copy->WidthInBytes + (copy->Height - 1) * copy->dstPitch) ||
+	    !is_in_one(copy->srcDevice, copy->WidthInBytes + (copy->Height - 1) * copy->srcPitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = submit(stream, task);
+	if (result == CUDA_SUCCESS && is_of_gpu(copy->srcDevice) &&
+	    piece_at(copy->dstDevice) == NULL)
+		while (stream->first != NULL)
+			pthread_cond_wait(&stream->idle, &fake.lock);
+	return result;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	const struct task task = {
+		.run = run_copy,
+		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
+
+	ENTER(cuMemcpyAsync, true)
+	LEAVE(submit_copy(stream, &task));
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	const struct task task = {.run = run_copy, .copy = *copy};
+
+	ENTER(cuMemcpy2DAsync_v2, true)
+	if ((copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED &&
+	     (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE || !is_of_gpu(copy->srcDevice))) ||
+	    (copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED &&
+	     (copy->dstMemoryType != CU_MEMORYTYPE_DEVICE || !is_of_gpu(copy->dstDevice))) ||
+	    copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	LEAVE(submit_copy(stream, &task));
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+	struct CUmemPoolHandle_st *pool;
+
+	ENTER(cuMemPoolCreate, false)
+	if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    properties->location.id >= fake.device_count || properties->maxSize != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	pool = calloc(1, sizeof(*pool));
+	if (pool == NULL)
+		abort();
+	pool->device = properties->location.id;
+	pool->next = fake.pools;
+	fake.pools = pool;
+	*out = pool;
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* Kept, so that a later use is noticed. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	ENTER(cuMemPoolDestroy, false)
+	if (pool->destroyed)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	pool->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	ENTER(cuMemPoolSetAttribute, false)
+	LEAVE(pool->destroyed || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+		      ? CUDA_ERROR_INVALID_VALUE
+		      : CUDA_SUCCESS);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t size, CUmemoryPool pool,
+				 CUstream stream)
+{
+	char *address = NULL;
+
+	ENTER(cuMemAllocFromPoolAsync, true)
+	if (!is_stream(stream) || pool->destroyed)
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	result = piece_make(DEVICE, pool->device, size, pool, &address);
+	if (result == CUDA_SUCCESS)
+		*memory = (CUdeviceptr)(uintptr_t)address;
+	LEAVE(result);
+}
+
+static void run_free(struct task *task)
+{
+	if (piece_free((char *)(uintptr_t)task->memory, false, true) != CUDA_SUCCESS) {
+		fprintf(stderr, "fake_cuda: no memory of a pool was freed\n");
+		abort();
+	}
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
+{
+	const struct task task = {.run = run_free, .memory = memory};
+
+	ENTER(cuMemFreeAsync, true)
+	LEAVE(submit(stream, &task));
+}
+
+/* Kernels. */
+
+#define PTX_VERSION_MAX 8.0 /* of CUDA 12.0 */
+
+struct CUmod_st {
+	char *image;
+};
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	const char *ptx_version = strstr(image, "\n.version ");
+	struct CUmod_st *loaded;
+
+	ENTER(cuModuleLoadData, true)
+	if (ptx_version == NULL)
+		LEAVE(CUDA_ERROR_INVALID_IMAGE);
+	if (atof(ptx_version + strlen("\n.version ")) > PTX_VERSION_MAX)
+		LEAVE((CUresult)222); /* CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
+	loaded = calloc(1, sizeof(*loaded));
+	if (loaded == NULL || (loaded->image = strdup(image)) == NULL)
+		abort();
+	*module = loaded;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	ENTER(cuModuleUnload, true)
+	wait_for_streams();
+	free(module->image);
+	free(module);
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* A function is what runs in its place. */
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	const struct fake_kernel *kernel = fake_kernel_find(name);
+	char entry[128];
+
+	ENTER(cuModuleGetFunction, true)
+	snprintf(entry, sizeof(entry), ".entry %s(", name);
+	if (kernel == NULL || strstr(module->image, entry) == NULL)
+		LEAVE(CUDA_ERROR_NOT_FOUND);
+	*function = (CUfunction)(uintptr_t)kernel;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static char *reach_for_kernel(unsigned long long address, size_t size)
+{
+	return reach(address, size);
+}
+
+static void run_kernel(struct task *task)
+{
+	const useconds_t ms = (useconds_t)number("FAKE_CUDA_KERNEL_MS", 0);
+
+	if (ms > 0) { /* as long as it runs, others call the driver */
+		pthread_mutex_unlock(&fake.lock);
+		usleep(ms * 1000);
+		pthread_mutex_lock(&fake.lock);
+	}
+	task->kernel->run(task->grid, task->block, task->argument, reach_for_kernel);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+			unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+			unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+			void **arguments, void **extra)
+{
+	const struct fake_kernel *kernel = (const struct fake_kernel *)(uintptr_t)function;
+	struct task task = {.run = run_kernel,
+			    .kernel = kernel,
+			    .grid = {grid_x, grid_y, grid_z},
+			    .block = {block_x, block_y, block_z}};
+
+	ENTER(cuLaunchKernel, true)
+	if (extra != NULL || shared_bytes > 48u << 10 || grid_x * grid_y * grid_z == 0 ||
+	    block_x * block_y * block_z == 0 || block_x * block_y * block_z > 1024 ||
+	    kernel->argument_bytes > sizeof(task.argument))
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	/* As the real driver does: the values are its own from here on. */
+	memcpy(task.argument, arguments[0], kernel->argument_bytes);
+	LEAVE(submit(stream, &task));
+}
+
+/* Events. */
+
+static bool is_event(const struct CUevent_st *event)
+{
+	for (const struct CUevent_st *known = fake.events; known != NULL; known = known->next)
+		if (known == event)
+			return !known->destroyed;
+	return false;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+	struct CUevent_st *event;
+
+	ENTER(cuEventCreate, true)
+	if ((flags & ~(unsigned int)(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC)) != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	event = calloc(1, sizeof(*event));
+	if (event == NULL)
+		abort();
+	event->next = fake.events;
+	fake.events = event;
+	*out = event;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+	ENTER(cuEventDestroy_v2, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	event->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static void run_record(struct task *task)
+{
+	task->event->complete = task->record;
+	pthread_cond_broadcast(&fake.completed);
+	wake_streams();
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	struct task task = {.run = run_record, .event = event};
+
+	ENTER(cuEventRecord, true)
+	if (!is_event(event) || !is_stream(stream))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	task.record = ++event->recorded;
+	LEAVE(submit(stream, &task));
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+	ENTER(cuEventQuery, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	LEAVE(event->complete == event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+	uint64_t record;
+
+	ENTER(cuEventSynchronize, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	record = event->recorded;
+	while (event->complete < record)
+		pthread_cond_wait(&fake.completed, &fake.lock);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static void run_nothing(struct task *task)
+{
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+	struct task task = {.run = run_nothing, .event = event, .waits = true};
+
+	ENTER(cuStreamWaitEvent, true)
+	if (flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	task.record = event->recorded;
+	LEAVE(submit(stream, &task));
+}
+
+static void run_host_function(struct task *task)
+{
+	pthread_mutex_unlock(&fake.lock);
+	in_host_function = true;
+	task->fn(task->arg);
+	in_host_function = false;
+	pthread_mutex_lock(&fake.lock);
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg)
+{
+	const struct task task = {.run = run_host_function, .fn = fn, .arg = arg};
+
+	ENTER(cuLaunchHostFunc, true)
+	LEAVE(submit(stream, &task));
+}
