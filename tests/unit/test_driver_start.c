@@ -588,7 +588,9 @@ WORLD_TEST(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_s
 	step(w, &event);
 	fragi_free(packed);
 	free((char *)(uintptr_t)file.text);
-	assert_has(w->errors, "what f1 on worker a needs to PREPARE does not fit into a frame: ");
+	assert_has(
+		w->errors,
+		"what f1 on worker a needs to PREPARE does not fit into a frame of 4 MiB; shorten the graph, or the files that go with it");
 	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
 	pass_beating(w, 2 * SECOND, 1, 2);
 	cr_assert(w->ended);

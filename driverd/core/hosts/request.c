@@ -354,8 +354,12 @@ bool drv_request(struct drv_host *host)
 	if (r == -ENOMEM)
 		drv_app_fail_for_memory(app);
 	else if (r < 0)
-		drv_app_fail(app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
-			     "what %s on worker %s needs to %s does not fit into a frame: %s",
-			     host->name, host->worker, drv_goal_request(goal), frag_strerror(r));
+		drv_app_fail(
+			app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
+			"what %s on worker %s needs to %s does not fit into a frame of %u MiB; %s",
+			host->name, host->worker, drv_goal_request(goal), FW_FRAME_MAX >> 20,
+			goal == DRV_GOAL_WIRED
+				? "give its fragments to more workers or hosts, or shorter names to what its flows join"
+				: "shorten the graph, or the files that go with it");
 	return true;
 }
