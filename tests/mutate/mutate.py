@@ -217,9 +217,10 @@ def is_script(name):
 
 def programs_of(tree, wanted):
     """Names of the test programs, integration tests and simulator that the expression wants; not of
-    those that look at pages, headers and packages."""
+    those that look at pages, headers and packages. What tests python/src does so once, too."""
     names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)] + [SIM]
-    names = [n for n in dict.fromkeys(names) if not run.ONCE.search(n) and re.search(wanted, n)]
+    names = [n for n in dict.fromkeys(names) if re.search(wanted, n) and
+             (not run.ONCE.search(n) or n.endswith("/test_python"))]
     if not names:
         raise SystemExit("mutate: no test program is called like %r; leave BY out, or see tests/" % wanted)
     # The long ones first, so that the two ends meet.
