@@ -84,6 +84,8 @@ struct ctl_common {
 		.name = "version", .no_env = true, .help = "prints the version",                   \
 		.on = &(common).version                                                            \
 	}
+/* NULL: none. The example with which --help of the verb that comes next ends. */
+void ctl_begin_example(const char *text);
 /*
  * Parses a verb's command line, answers --help and --version, sets the log level. Returns true when
  * the verb is to go on; else *out_exit is the exit code.

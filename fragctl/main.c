@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <base/environment.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
 #include <base/units.h>
@@ -81,118 +77,9 @@ static const struct {
 	const char *name, *verb;
 } aliases[] = {{"ls", "list"}, {"ps", "list"}, {"delete", "stop"}};
 
-static const struct ctl_verb *current;
-
-static struct {
-	void (*call)(const struct fragi_flags *flags, void *context);
-	void *context;
-} listener;
-
 const struct ctl_verb *ctl_verb_at(size_t i)
 {
 	return i < FRAG_COUNT_OF(verbs) ? &verbs[i] : NULL;
-}
-
-void ctl_verb_flags(const struct ctl_verb *verb,
-		    void (*call)(const struct fragi_flags *flags, void *context), void *context)
-{
-	char *argv[] = {(char *)(uintptr_t)verb->name, NULL};
-
-	listener.call = call;
-	listener.context = context;
-	verb->run(1, argv);
-	listener.call = NULL;
-}
-
-/*
- * Whether a command line that was refused asks for documents: the flags before the wrong one have
- * been read, and those behind it not.
- */
-static bool wants_json(const struct fragi_flags *flags, int argc, char **argv)
-{
-	const char *variable = getenv("FRAG_OUTPUT");
-	bool has_output = false;
-
-	for (size_t i = 0; i < flags->count; i++)
-		has_output |= strcmp(flags->flags[i].name, "output") == 0;
-	for (int i = 1; has_output && i < argc && strcmp(argv[i], "--") != 0; i++) {
-		bool is_flag = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
-
-		if (strcmp(argv[i], "-ojson") == 0 || strcmp(argv[i], "--output=json") == 0 ||
-		    (is_flag && i + 1 < argc && strcmp(argv[i + 1], "json") == 0))
-			return true;
-	}
-	return has_output && variable != NULL && strcmp(variable, "json") == 0;
-}
-
-static void print_verb_help(const struct fragi_flags *flags)
-{
-	struct fragi_flags own = *flags;
-
-	own.example = current != NULL ? current->example : NULL;
-	fragi_flags_help(&own, stdout);
-}
-
-bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
-	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	int r;
-
-	*out_exit = CTL_OK;
-	if (listener.call != NULL) {
-		listener.call(flags, listener.context);
-		return false;
-	}
-	r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
-	if (r < 0) {
-		fragi_log_choose_format();
-		if (wants_json(flags, argc, argv))
-			ctl_fail_as_documents();
-		if (r == -ENOMEM)
-			*out_exit = ctl_fail(CTL_FAILED, "out of memory");
-		else
-			*out_exit = ctl_refuse(flags->program, "%s",
-					       err.text[0] != '\0' ? err.text : frag_strerror(r));
-		return false;
-	}
-	if (common->help)
-		print_verb_help(flags);
-	else if (common->version)
-		printf("fragctl %s\n", FRAG_VERSION);
-	fragi_log_init(common->verbose - common->quiet);
-	if (!common->help && !common->version)
-		fragi_environment_check();
-	return !common->help && !common->version;
-}
-
-bool ctl_output(const char *text, bool *out_json)
-{
-	*out_json = text != NULL && strcmp(text, "json") == 0;
-	if (text == NULL || *out_json || strcmp(text, "table") == 0)
-		return true;
-	ctl_fail(CTL_USAGE, "--output \"%.80s\" is neither table nor json", text);
-	return false;
-}
-
-int ctl_one_name(const struct fragi_texts *operands, const char *program, bool is_optional,
-		 const char **out_name)
-{
-	if (operands->count == 0 && is_optional)
-		return CTL_OK;
-	if (operands->count != 1) {
-		return ctl_refuse(program, "name %s application; fragctl list shows them",
-				  is_optional ? "at most one" : "one");
-	}
-	*out_name = operands->items[0];
-	return ctl_check_name(operands->items[0], program);
-}
-
-int ctl_check_name(const char *name, const char *program)
-{
-	if (fragi_name_is_valid(name))
-		return CTL_OK;
-	return ctl_refuse(program, "\"%.80s\" is no name of an application", name);
 }
 
 static void print_help(FILE *out)
@@ -244,12 +131,14 @@ static int refuse_verb(const char *name)
 
 static int run_verb(const char *name, int argc, char **argv)
 {
-	current = find_verb(name);
-	if (current == NULL)
+	const struct ctl_verb *verb = find_verb(name);
+
+	if (verb == NULL)
 		return refuse_verb(name);
-	if (current->run == NULL)
+	if (verb->run == NULL)
 		return ctl_fail(CTL_USAGE, "%s is not built yet", name);
-	return current->run(argc, argv);
+	ctl_begin_example(verb->example);
+	return verb->run(argc, argv);
 }
 
 /* `fragctl help [VERB]` */

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/log.h>
+#include <fragctl/driver.h>
+#include <fragctl/filter.h>
+#include <track/cause.h>
+#include <wire/message.h>
+
+/*
+ * Verbs of fragctl, whole, with a driver that is played by hand: it gives the answers of a test one
+ * after the other, and then none. These functions take the place of fragctl/driver.c.
+ */
+#define ASKED_MAX 16
+
+static const struct fw_message *answers;
+static size_t answer_count, given, opened, asked_count;
+static struct fw_message asked[ASKED_MAX]; /* without what they point to */
+
+static int next_answer(struct fw_message **out)
+{
+	size_t size;
+
+	if (given == answer_count)
+		return CTL_MISSING;
+	cr_assert_eq(fw_message_copy(&answers[given++], out, &size), 0);
+	return CTL_OK;
+}
+
+int ctl_driver_open(struct ctl_driver *driver)
+{
+	(void)driver;
+	opened++;
+	return CTL_OK;
+}
+
+int ctl_driver_open_any(struct ctl_driver *driver)
+{
+	return ctl_driver_open(driver);
+}
+
+int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
+		   struct fw_message **out_reply)
+{
+	(void)driver;
+	cr_assert_lt(asked_count, ASKED_MAX);
+	asked[asked_count++] = *request;
+	return next_answer(out_reply);
+}
+
+int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *request,
+		      struct fw_message **out_reply)
+{
+	(void)driver;
+	(void)request;
+	return next_answer(out_reply);
+}
+
+int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
+{
+	(void)driver;
+	return next_answer(out_message);
+}
+
+int ctl_driver_reopen(struct ctl_driver *driver)
+{
+	(void)driver;
+	return CTL_MISSING;
+}
+
+void ctl_driver_check_stdout(void)
+{
+}
+
+void ctl_driver_close(struct ctl_driver *driver)
+{
+	(void)driver;
+	opened -= opened > 0; /* it may not have come that far */
+}
+
+/* What a verb printed on both of its outputs, in order. */
+static char printed[8192];
+
+/* Runs a verb, given as its words, against these answers. Returns its exit code. */
+static int verb(int (*run)(int, char **), const char *words, const struct fw_message *given_answers,
+		size_t count)
+{
+	char copy[256], *argv[8] = {NULL}, *rest = copy;
+	int argc = 0, outputs[2] = {dup(1), dup(2)}, code;
+	FILE *file = tmpfile();
+	size_t length;
+
+	cr_assert_not_null(file);
+	snprintf(copy, sizeof(copy), "%s", words);
+	while ((argv[argc] = strsep(&rest, " ")) != NULL)
+		cr_assert_lt(++argc, 8);
+	answers = given_answers;
+	answer_count = count;
+	given = asked_count = 0;
+	fflush(NULL);
+	dup2(fileno(file), 1);
+	dup2(fileno(file), 2);
+	code = run(argc, argv);
+	fflush(NULL);
+	for (int i = 0; i < 2; i++) {
+		dup2(outputs[i], i + 1);
+		close(outputs[i]);
+	}
+	rewind(file);
+	length = fread(printed, 1, sizeof(printed) - 1, file);
+	printed[length] = '\0';
+	fclose(file);
+	cr_expect_eq(given, answer_count, "%s: it took %zu of %zu answers", words, given, count);
+	cr_expect_eq(opened, 0, "%s: what it opened is closed", words);
+	return code;
+}
+
+static struct fw_application_row app_row(const char *name, const char *state)
+{
+	return (struct fw_application_row){.name = name, .state = state};
+}
+
+static struct fw_message state_of(struct fw_application_row *apps, uint32_t count)
+{
+	return (struct fw_message){.kind = FW_REPLY,
+				   .reply = {.applications = apps, .application_count = count}};
+}
+
+static struct fw_message outcome_of(const char *name, enum fragi_summary_result result,
+				    enum fragi_failure failure, int exit_code)
+{
+	return (struct fw_message){
+		.kind = FW_OUTCOME,
+		.run = 3,
+		.outcome = {.name = name,
+			    .reached = FW_ENDED,
+			    .summary = {.application = name,
+					.result = result,
+					.exit_code = exit_code,
+					.duration_ns = 1500000000,
+					.failure = {.code = failure,
+						    .sentence = failure != FRAGI_FAILURE_NONE
+									? "the disk is full"
+									: NULL}}}};
+}
+
+/* An application that was measured, and its cause. */
+static struct fw_message looked_at(const char *name, bool is_last, enum fragi_cause_kind cause)
+{
+	return (struct fw_message){.kind = FW_LOOKED,
+				   .looked = {.is_last = is_last,
+					      .cause = (uint32_t)cause,
+					      .op = FRAGI_LOOK_NONE,
+					      .flow = FRAGI_LOOK_NONE,
+					      .host = FRAGI_LOOK_NONE,
+					      .look = {.application = name, .cause = "it waits"}}};
+}
+
+static const struct fw_message done = {.kind = FW_ANSWER, .run = 3};
+
+/* Of several exit codes the first one that is not 0 is the verb's, whatever comes behind it. */
+Test(verbs, stop_all_ends_with_the_first_failure)
+{
+	static const struct {
+		int codes[3], expected;
+	} rows[] = {
+		{{0, 0, 0}, 0}, {{1, 0, 0}, 1}, {{0, 3, 0}, 3},
+		{{0, 0, 4}, 4}, {{3, 1, 0}, 3}, {{0, 4, 1}, 4},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_application_row apps[3];
+		struct fw_message messages[7];
+		char name[3][2];
+
+		for (int k = 0; k < 3; k++) {
+			int code = rows[i].codes[k];
+
+			snprintf(name[k], sizeof(name[k]), "%c", 'a' + k);
+			apps[k] = app_row(name[k], "running");
+			messages[1 + 2 * k] = done;
+			messages[2 + 2 * k] = outcome_of(
+				name[k], code == 0 ? FRAGI_SUMMARY_STOPPED : FRAGI_SUMMARY_FAILED,
+				code == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_OTHER, code);
+		}
+		messages[0] = state_of(apps, 3);
+		cr_expect_eq(verb(ctl_stop, "stop --all", messages, 7), rows[i].expected, "row %zu",
+			     i);
+		for (int k = 0; k < 3; k++)
+			cr_expect_eq(asked[1 + k].kind, FW_STOP_APP);
+	}
+}
+
+Test(verbs, stop_says_how_it_ended)
+{
+	static const struct {
+		enum fragi_summary_result result;
+		enum fragi_failure failure;
+		int code;
+		const char *flags, *printed;
+	} rows[] = {
+		{FRAGI_SUMMARY_DONE, FRAGI_FAILURE_NONE, 0, "",
+		 "a: done after 1.5 s; `fragctl status a` shows its summary\n"},
+		{FRAGI_SUMMARY_STOPPED, FRAGI_FAILURE_NONE, 0, "",
+		 "a: stopped after 1.5 s; `fragctl status a` shows its summary\n"},
+		{FRAGI_SUMMARY_FAILED, FRAGI_FAILURE_OTHER, 1, "",
+		 "fragctl: the disk is full\na: failed after 1.5 s; `fragctl status a` shows its summary\n"},
+		/* A failure counts also where the result does not say so. */
+		{FRAGI_SUMMARY_DONE, FRAGI_FAILURE_OTHER, 1, "",
+		 "fragctl: the disk is full\na: failed after 1.5 s; `fragctl status a` shows its summary\n"},
+		{FRAGI_SUMMARY_STOPPED, FRAGI_FAILURE_NONE, 0, " -o json",
+		 "{\"application\": \"a\", \"run\": 3, \"state\": \"stopped\"}\n"},
+		{FRAGI_SUMMARY_DONE, FRAGI_FAILURE_NONE, 0, " -o json",
+		 "{\"application\": \"a\", \"run\": 3, \"state\": \"done\"}\n"},
+		{FRAGI_SUMMARY_STOPPED, FRAGI_FAILURE_OTHER, 1, " -o json",
+		 "fragctl: the disk is full\n{\"application\": \"a\", \"run\": 3, \"state\": \"failed\"}\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_message messages[] = {
+			done,
+			outcome_of("a", rows[i].result, rows[i].failure, rows[i].code),
+		};
+		char words[64];
+
+		snprintf(words, sizeof(words), "stop a%s", rows[i].flags);
+		cr_expect_eq(verb(ctl_stop, words, messages, 2), rows[i].code, "row %zu", i);
+		cr_expect_str_eq(printed, rows[i].printed, "row %zu", i);
+	}
+}
+
+/* Events by their numbers; a gap is told once, and not before the first one that came. */
+Test(verbs, events_that_are_missing_are_counted)
+{
+	static const struct {
+		uint64_t numbers[3];
+		const char *missing;
+	} rows[] = {
+		{{1, 2, 3}, ""},
+		{{7, 8, 9}, ""},
+		{{1, 2, 4}, "fragctl: 1 event is missing: the driver keeps the last ones only\n"},
+		{{1, 4, 5}, "fragctl: 2 events are missing: the driver keeps the last ones only\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_notice events[3];
+		struct fw_message messages[] = {
+			{.kind = FW_EVENTS, .events = {events, 2}},
+			{.kind = FW_EVENTS, .events = {events + 2, 1}},
+			{.kind = FW_EVENTS},
+		};
+		const char *first;
+
+		for (int k = 0; k < 3; k++)
+			events[k] = (struct fw_notice){.number = rows[i].numbers[k],
+						       .kind = FW_NOTICE_START,
+						       .application = "a",
+						       .text = "begins"};
+		cr_expect_eq(verb(ctl_events, "events", messages, 3), CTL_OK);
+		first = strstr(printed, "fragctl: ");
+		cr_expect_eq(first != NULL, rows[i].missing[0] != '\0', "row %zu: %s", i, printed);
+		cr_expect(first == NULL ||
+				  strncmp(first, rows[i].missing, strlen(rows[i].missing)) == 0,
+			  "row %zu: %s", i, printed);
+		for (size_t k = 0; k < 3; k++)
+			cr_expect_eq(asked[k].watch.after,
+				     k == 0 ? 0 : rows[i].numbers[k == 1 ? 1 : 2]);
+	}
+}
+
+/* It goes on behind the last line that the driver has looked at, not the last one that came. */
+Test(verbs, logs_go_on_behind_what_was_looked_at)
+{
+	struct fw_line lines[] = {
+		{.number = 5, .level = FRAGI_LOG_INFO, .fragment = "f", .op = "tx", .text = "one"},
+		{.number = 8, .level = FRAGI_LOG_WARN, .fragment = "f", .op = "rx", .text = "two"},
+	};
+	struct fw_message messages[] = {
+		{.kind = FW_LOGS, .logs = {lines, 2, 11}},
+		{.kind = FW_LOGS, .logs = {NULL, 0, 12}},
+	};
+
+	cr_expect_eq(verb(ctl_logs, "logs a", messages, 2), CTL_OK);
+	cr_expect_eq(asked[0].watch_logs.after, 0);
+	cr_expect_eq(asked[1].watch_logs.after, 11);
+	cr_expect_not_null(strstr(printed, "driver f.tx: one\n"));
+	cr_expect_not_null(strstr(printed, "driver f.rx: two\n"));
+}
+
+/* A name is one of a list, not a part of one. */
+Test(verbs, logs_of_a_fragment_that_is_not_there_are_refused)
+{
+	static const struct {
+		const char *hosts, *missing, *fragment;
+		bool is_there;
+	} rows[] = {
+		{"f1, f2", "", "f1", true},     {"f1, f2", "", "f2", true},
+		{"f1, f22", "", "f2", false},   {"f11, f2", "", "f1", false},
+		{"xf1, f2", "", "f1", false},   {"f11, f1", "", "f1", true},
+		{"f1", "f3, f4", "f3", true},   {"f1", "f3, f4", "f4", true},
+		{"f1", "f33, f4", "f3", false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_host_row host = {.fragments = rows[i].hosts, .state = "running"};
+		struct fw_application_row app = app_row("a", "running");
+		struct fw_message messages[2];
+		char words[64];
+
+		app.hosts = &host;
+		app.host_count = 1;
+		app.missing = rows[i].missing;
+		messages[0] = state_of(&app, 1);
+		messages[1] = (struct fw_message){.kind = FW_LOGS};
+		snprintf(words, sizeof(words), "logs a/%s", rows[i].fragment);
+		cr_expect_eq(verb(ctl_logs, words, messages, rows[i].is_there ? 2 : 1),
+			     rows[i].is_there ? CTL_OK : CTL_USAGE, "row %zu", i);
+	}
+}
+
+/* What is not well is named, the first of several; what is well is counted. */
+Test(verbs, health_names_the_first_that_is_not_well)
+{
+	static const struct {
+		const char *app, *first_host, *second_host, *worker, *printed;
+		int code;
+	} rows[] = {
+		{"running", "running", "running", "live", "ok: 1 application, 1 worker\n", 0},
+		{"running", "running", "done", "live", "ok: 1 application, 1 worker\n", 0},
+		{"running", "done", "wired", "live", "a: f2 on worker w2 is wired\n", 1},
+		{"running", "wired", "killed", "lost", "a: f1 on worker w1 is wired\n", 1},
+		{"waiting", "running", "running", "lost", "a waits for workers that take f3\n", 1},
+		{"preparing", "wired", "running", "live", "a is preparing\n", 1},
+		{"running", "running", "running", "lost", "worker w is lost; it ran a/f9\n", 1},
+		{"running", "running", "running", "suspect", "worker w does not answer\n", 1},
+		{"running", "running", "running", "joining", "ok: 1 application, 0 workers\n", 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_host_row hosts[] = {
+			{.fragments = "f1", .worker = "w1", .state = rows[i].first_host},
+			{.fragments = "f2", .worker = "w2", .state = rows[i].second_host},
+		};
+		struct fw_worker_row worker = {.name = "w", .state = rows[i].worker, .ran = "a/f9"};
+		struct fw_application_row app = app_row("a", rows[i].app);
+		struct fw_message message;
+
+		app.hosts = hosts;
+		app.host_count = 2;
+		app.missing = "f3";
+		message = state_of(&app, 1);
+		message.reply.workers = &worker;
+		message.reply.worker_count = 1;
+		cr_expect_eq(verb(ctl_health, "health", &message, 1), rows[i].code, "row %zu", i);
+		cr_expect_str_eq(printed, rows[i].printed, "row %zu", i);
+	}
+}
+
+/* Of one that has ended nothing is measured, whatever --for says; its bounds are times too. */
+Test(verbs, health_measures_what_runs)
+{
+	struct fw_application_row app = app_row("a", "running");
+	struct fw_ended_row ended = {.name = "b", .result = FRAGI_SUMMARY_DONE};
+	struct fw_message state = state_of(&app, 1), messages[2];
+	static const struct {
+		const char *words, *printed;
+		int code;
+		size_t answers;
+	} rows[] = {
+		{"health b --for 1s", "ok: b: done\n", 0, 1},
+		{"health a --for 1s", "ok: a: runs\n", 0, 2},
+		{"health a --for 250ms", "ok: a: runs\n", 0, 2},
+		{"health a --for 5s", "ok: a: runs\n", 0, 2},
+		{"health a --for 249ms", "fragctl: --for \"249ms\" is no time from 250ms to 5s\n",
+		 2, 0},
+		{"health a --for 5001ms", "fragctl: --for \"5001ms\" is no time from 250ms to 5s\n",
+		 2, 0},
+	};
+
+	state.reply.ended = &ended;
+	state.reply.ended_count = 1;
+	messages[0] = state;
+	messages[1] = looked_at("a", true, FRAGI_CAUSE_NONE);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(verb(ctl_health, rows[i].words, messages, rows[i].answers),
+			     rows[i].code, "row %zu", i);
+		cr_expect_str_eq(printed, rows[i].printed, "row %zu", i);
+	}
+}
+
+/* The cause of the second of two applications is as bad as that of the first. */
+Test(verbs, health_looks_at_all_that_was_measured)
+{
+	static const enum fragi_cause_kind kinds[][2] = {
+		{FRAGI_CAUSE_UNMEASURED, FRAGI_CAUSE_UNMEASURED + 1},
+		{FRAGI_CAUSE_UNMEASURED + 1, FRAGI_CAUSE_UNMEASURED},
+		{FRAGI_CAUSE_UNMEASURED, FRAGI_CAUSE_UNMEASURED},
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct fw_application_row apps[] = {app_row("a", "running"),
+						    app_row("b", "running")};
+		struct fw_message messages[3] = {state_of(apps, 2)};
+
+		for (uint32_t k = 0; k < 2; k++)
+			messages[1 + k] = looked_at(k == 0 ? "a" : "b", k == 1, kinds[i][k]);
+		cr_expect_eq(verb(ctl_health, "health --for 1s", messages, 3), i == 2 ? 0 : 1,
+			     "row %zu: %s", i, printed);
+	}
+}
+
+/* A time is the first that --since takes, and the first that --until leaves out. */
+Test(verbs, filters_of_lines_and_events)
+{
+	static const struct {
+		struct ctl_filter filter;
+		int64_t unix_ns;
+		uint32_t level;
+		const char *fragment, *op;
+		bool passes;
+	} lines[] = {
+		{{0}, 5, FRAGI_LOG_TRACE, "f", "tx", true},
+		{{.since_ns = 5}, 4, FRAGI_LOG_INFO, "f", "tx", false},
+		{{.since_ns = 5}, 5, FRAGI_LOG_INFO, "f", "tx", true},
+		{{.until_text = "", .until_ns = 5}, 4, FRAGI_LOG_INFO, "f", "tx", true},
+		{{.until_text = "", .until_ns = 5}, 5, FRAGI_LOG_INFO, "f", "tx", false},
+		{{.level = FRAGI_LOG_WARN}, 5, FRAGI_LOG_INFO, "f", "tx", false},
+		{{.level = FRAGI_LOG_WARN}, 5, FRAGI_LOG_WARN, "f", "tx", true},
+		{{.level = FRAGI_LOG_WARN}, 5, FRAGI_LOG_ERROR, "f", "tx", true},
+		{{.op = "tx"}, 5, FRAGI_LOG_INFO, "f", "tx", true},
+		{{.op = "f.tx"}, 5, FRAGI_LOG_INFO, "f", "tx", true},
+		{{.op = "g.tx"}, 5, FRAGI_LOG_INFO, "f", "tx", false},
+		{{.op = "tx"}, 5, FRAGI_LOG_INFO, "f", "tx2", false},
+		{{.op = "f"}, 5, FRAGI_LOG_INFO, "f", "tx", false},
+	};
+	static const struct {
+		const char *op, *text;
+		bool passes;
+	} events[] = {
+		{"tx", "f1.tx.out -> f2.rx.in is late", true},
+		{"f1.tx", "f1.tx.out -> f2.rx.in is late", true},
+		{"rx", "f1.tx.out -> f2.rx.in is late", true},
+		{"t", "f1.tx.out -> f2.rx.in is late", false},
+		{"x", "f1.tx.out -> f2.rx.in is late", false},
+		{"tx", "tx2 failed", false},
+		{"tx", "tx2 and tx failed", true},
+		{"tx", "tx-2 failed", false},
+		{"tx", "my_tx failed", false},
+		{"tx", "tx", true},
+		{NULL, "whatever", true},
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		const struct fw_line line = {.unix_ns = lines[i].unix_ns,
+					     .level = lines[i].level,
+					     .fragment = lines[i].fragment,
+					     .op = lines[i].op};
+
+		cr_expect_eq(ctl_filter_line(&lines[i].filter, &line), lines[i].passes, "row %zu",
+			     i);
+	}
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		const struct ctl_filter filter = {.op = events[i].op};
+		const struct fw_notice event = {.kind = FW_NOTICE_START, .text = events[i].text};
+
+		cr_expect_eq(ctl_filter_notice(&filter, &event), events[i].passes, "event %zu", i);
+	}
+	cr_expect_eq(ctl_notice_level(FW_NOTICE_FAILED), FRAGI_LOG_ERROR);
+	cr_expect_eq(ctl_notice_level(FW_NOTICE_CLOCK), FRAGI_LOG_WARN);
+	cr_expect_eq(ctl_notice_level(FW_NOTICE_START), FRAGI_LOG_INFO);
+}
+
+/* A span is before now, an absolute time is what it says, to the nanosecond. */
+Test(verbs, times_of_filters)
+{
+	struct timespec now;
+	int64_t now_ns;
+	struct ctl_filter ago = {.since_text = "1h", .until_text = "2min"};
+	static const struct {
+		const char *text;
+		int64_t unix_ns;
+	} rows[] = {
+		{"1970-01-01T00:00:01Z", 1000000000},
+		{"1970-01-01T00:01:00.5Z", 60500000000},
+		{"1970-01-01T00:00:00.000000001Z", 1},
+		{"1970-01-02T00:00:00.25Z", 86400250000000},
+	};
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = now.tv_sec * 1000000000 + now.tv_nsec;
+	cr_expect_eq(ctl_filter_read(&ago), CTL_OK);
+	cr_expect_geq(ago.since_ns, now_ns - 3600000000000);
+	cr_expect_lt(ago.since_ns, now_ns - 3000000000000);
+	cr_expect_geq(ago.until_ns, now_ns - 120000000000);
+	cr_expect_lt(ago.until_ns, now_ns);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ctl_filter filter = {.since_text = rows[i].text};
+
+		cr_expect_eq(ctl_filter_read(&filter), CTL_OK, "%s", rows[i].text);
+		cr_expect_eq(filter.since_ns, rows[i].unix_ns, "%s", rows[i].text);
+	}
+	for (int level = FRAGI_LOG_TRACE; level < FRAGI_LOG_OFF; level++) {
+		struct ctl_filter filter = {.level_text = fragi_log_level_name(level)};
+
+		cr_expect_eq(ctl_filter_read(&filter), CTL_OK);
+		cr_expect_eq(filter.level, level);
+	}
+}
