@@ -97,7 +97,7 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	       (struct report){7 * SECOND + 800 * MS, 200 * MS + 5, 0, 399 * MS + 7, 200 * MS, 140,
 			       140});
 	report(w, 2, false,
-	       (struct report){4 * SECOND + 250 * MS, 1000 * MS + 5, 250 * MS + 7, 0, 0, 130, 130});
+	       (struct report){4 * SECOND + 250 * MS, 1000 * MS + 5, 250 * MS + 7, 0, 0, 131, 130});
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
 	cr_expect_str_eq(window->look.application, "app");
@@ -118,6 +118,7 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	cr_expect_eq(window->look.operators[0].input_flow, FRAGI_LOOK_NONE);
 	cr_expect_eq(window->look.operators[1].input_flow, 0);
 	cr_expect_eq(window->look.operators[0].ticks, 50);
+	cr_expect_eq(window->look.operators[1].ticks, 33, "41 in 1,250 ms");
 	cr_assert_eq(window->look.flow_count, 1);
 	cr_expect_eq(window->look.flows[0].sent, 50);
 	cr_expect_eq(window->look.flows[0].delivered, 32);

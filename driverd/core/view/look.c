@@ -152,12 +152,13 @@ static uint64_t times(uint64_t value, uint64_t by, uint64_t per)
 	return (uint64_t)((unsigned __int128)value * by / per);
 }
 
-/* Brings what was counted between two reports of a host to the length of the window. */
+/* Brings what a host counted between two reports to the length of the window, rounded. */
 static uint64_t in_window(const struct look *look, const struct host_past *host, uint64_t grown)
 {
-	return grown == 0 || host->span_ns == 0 || !host->is_whole
-		       ? grown
-		       : times(grown, look->window_ns, host->span_ns);
+	if (grown == 0 || host->span_ns == 0 || !host->is_whole)
+		return grown;
+	/* 5 ticks in 1,001 ms are 5 in a second */
+	return (times(2 * grown, look->window_ns, host->span_ns) + 1) / 2;
 }
 
 static const char *suspended_because(const struct drv_host *host, struct fragi_arena *arena)
