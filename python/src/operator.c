@@ -130,24 +130,10 @@ static int op_start(void *state, struct frag_op *op)
 	return call(state, "start", "start");
 }
 
-/* What stop raises is logged, as in C. */
 static int op_stop(void *state, struct frag_op *op)
 {
-	struct fpy_op *self = state;
-	struct fpy_lock lock = fpy_lock();
-	PyObject *result;
-	char sentence[1024];
-
-	self->thread = PyThread_get_thread_ident();
-	result = PyObject_CallMethod(self->self, "stop", NULL);
-	self->thread = 0;
-	if (result == NULL) {
-		fpy_describe("stop", sentence, sizeof(sentence));
-		frag_op_log(op, "%s", sentence);
-	}
-	Py_XDECREF(result);
-	fpy_unlock(lock);
-	return 0;
+	(void)op;
+	return call(state, "stop", "stop");
 }
 
 /* Calls save(), whose bytes are the state. Returns their number, or a negative errno. */

@@ -433,7 +433,7 @@ class Failures(unittest.TestCase):
         return raised.exception
 
     def test_exceptions_of_each_callback(self):
-        for where in ("initialize", "start", "compute"):
+        for where in ("initialize", "start", "compute", "stop"):
             with self.subTest(where):
                 app = App(
                     lambda app: app.add_operator(operators.Raising(app, name="bad", where=where))
@@ -444,12 +444,6 @@ class Failures(unittest.TestCase):
                     ValueError,
                 )
                 self.assertIn("bad", error.operator or str(error))
-        self.assertEqual(
-            App(lambda app: app.add_operator(operators.Raising(app, where="stop"))).run()[
-                "result"
-            ],
-            "done",
-        )
         self.fails(
             App(lambda app: app.add_operator(operators.Raising(app, what="exit"))),
             r"sys.exit\(3\)",

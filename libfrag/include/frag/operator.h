@@ -128,8 +128,8 @@ struct frag_port {
  * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator. One
  * thread at a time calls into an operator; which one may change between calls. The other callbacks
  * return 0 or a negative errno. A negative return from setup or initialize refuses the application
- * before anything ran; from start or compute it stops the fragment with a sentence, which
- * frag_op_fail words; from stop it is logged.
+ * before anything ran; from the others it stops the fragment with a sentence, which frag_op_fail
+ * words. One from stop is logged if something failed before.
  */
 struct frag_op_type {
 	/* set by FRAG_OP_TYPE_INIT */
