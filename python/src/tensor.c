@@ -110,9 +110,15 @@ static int shape_of(PyObject *dimensions, int64_t shape[FRAG_TENSOR_NDIM_MAX])
 		PyErr_SetString(PyExc_ValueError, "a tensor has at most 8 dimensions");
 		return -1;
 	}
-	for (Py_ssize_t i = 0; i < ndim; i++)
+	for (Py_ssize_t i = 0; i < ndim; i++) {
 		shape[i] = PyLong_AsLongLong(PyTuple_GetItem(dimensions, i));
-	return PyErr_Occurred() == NULL ? 0 : -1;
+		if (PyErr_Occurred() == NULL && shape[i] < 0)
+			PyErr_Format(PyExc_ValueError, "dimension %zd is negative: %lld", i,
+				     (long long)shape[i]);
+		if (PyErr_Occurred() != NULL)
+			return -1;
+	}
+	return 0;
 }
 
 /* Words what an allocator refuses, and who keeps its memory. */
@@ -125,6 +131,8 @@ static void raise_empty(int code, const char *pool)
 	if (code == -ENOMEM && pool != NULL)
 		frag_err_set(&err, code, "%s has nothing left; tensors in Python: %s", pool,
 			     keepers[0] != '\0' ? keepers : "none");
+	else if (code == -EOVERFLOW)
+		frag_err_set(&err, code, "a tensor of this shape would have 2^63 bytes or more");
 	fpy_raise(code, &err, pool != NULL ? pool : "empty");
 }
 

@@ -87,13 +87,13 @@ class Tensors(unittest.TestCase):
         self.assertEqual(memoryview(tensor).tolist(), [[0, 10, 20], [30, 40, 50]])
         self.assertEqual((frag.empty(4).shape, frag.empty(4).dtype), ((4,), "float32"))
         self.assertEqual(frag.empty((), "bool").ndim, 0)
-        for shape, dtype in (
-            ((1,) * 9, "int8"),
-            ((2,), "int7"),
-            ((-1,), "int8"),
-            ((2**62,), "int64"),
+        for shape, dtype, sentence in (
+            ((1,) * 9, "int8", "at most 8 dimensions"),
+            ((2,), "int7", "int7 is no element type"),
+            ((2, -1), "int8", "dimension 1 is negative: -1"),
+            ((2**62,), "int64", r"2\^63 bytes or more"),
         ):
-            with self.assertRaises((ValueError, frag.Error)):
+            with self.assertRaisesRegex((ValueError, frag.Error), sentence):
                 frag.empty(shape, dtype)
         with self.assertRaises(TypeError):
             frag.Tensor()
