@@ -48,13 +48,13 @@ extern const struct fragi_around fragi_around_trace, fragi_around_tap, fragi_aro
 	fragi_around_ranges, fragi_around_flow_control, fragi_around_logging, fragi_around_deadline,
 	fragi_around_path, fragi_around_tracking, fragi_around_stream;
 
-/* What lies inside an entry: the next ones that are wanted, or the operator's compute. */
-struct fragi_inside {
-	int (*compute)(void *self, struct frag_tick *tick);
-	struct frag_message *(*emit)(struct frag_tick *tick, uint32_t port,
-				     struct frag_message *message);
-	uint8_t emit_when; /* FRAGI_ATTACH_*: when emit is called; else the message is as it is */
-};
+/*
+ * What lies inside an entry: the next one that is wanted, or the operator's compute and the
+ * attaching of metadata. Return as these do.
+ */
+int fragi_inside_compute(enum fragi_around_at at, void *self, struct frag_tick *tick);
+struct frag_message *fragi_inside_emit(enum fragi_around_at at, struct frag_tick *tick,
+				       uint32_t port, struct frag_message *message);
 
 /*
  * Gives the exec the entries that are wanted. Once it is complete otherwise, and between two calls

@@ -44,12 +44,12 @@ struct frag_tick {
 	struct frag_op *op;
 	struct fragi_exec_port *ports;
 	uint32_t port_count;
-	uint64_t number; /* from 1 */
+	uint8_t attaches; /* FRAGI_ATTACH_*: what an emit gives its message */
+	uint64_t number;  /* from 1 */
 	struct frag_message **received;
 	uint32_t received_count, received_capacity;
 	uint64_t stamp; /* its begin, which is also the receive time of its messages */
 	struct frag_metadata *metadata;
-	uint8_t attaches;                       /* FRAGI_ATTACH_*: what an emit gives its message */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
 	/* called by an emit if `attaches` is not 0: fragi_tick_attach, or what goes around it */
 	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
@@ -119,37 +119,42 @@ struct fragi_exec {
 	bool has_more_gates; /* turns or rooms is not empty */
 	bool is_never_fast;  /* needs_full_check is always set */
 	bool repeats; /* right after a tick it may be ready again: no gate needs a whole queue */
-	bool watches_ticks; /* fragi_exec_tick_begins and _ended are called around each tick */
+	bool watches_ticks;    /* fragi_exec_tick_begins and _ended are called around each tick */
+	bool waits_for_inputs; /* a condition is about an input */
+	bool timed;            /* a condition needs the time */
+	bool sink;             /* it ends with its inputs, whatever its conditions say */
+	bool is_free_in_cycle; /* it is in a cycle, and waits for no message */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
 	uint32_t check_count;
+	/* around.c: the entries that are wanted, a bit each */
+	uint16_t around_ticks, around_emits;
 	struct fragi_timing_state *timing; /* NULL: no input has timing */
 	uint64_t deadline_begin;           /* stamp: since when its deadline counts */
-	bool missed_deadline;              /* and therefore it has failed */
 	struct fragi_outdated outdated;
 	struct fragi_tx **txs; /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
 	uint32_t rx_count;
-	bool waits_for_inputs; /* a condition is about an input */
-	bool timed;            /* a condition needs the time */
-	bool sink;             /* it ends with its inputs, whatever its conditions say */
-	bool is_free_in_cycle; /* it is in a cycle, and waits for no message */
 	/* used by the thread that works on it */
 	bool started, done, failed;
-	bool awaits_outside;     /* a condition waits for an event from outside (check.c) */
-	bool pending;            /* a tick is pending (pending.c) */
+	bool awaits_outside;  /* a condition waits for an event from outside (check.c) */
+	bool pending;         /* a tick is pending (pending.c) */
+	bool missed_deadline; /* and therefore it has failed */
+	bool has_timer;       /* event_based, in a pool: it is in its crew's list of timers */
+	_Atomic bool timer_armed;
+	uint8_t parks; /* event_based: after so many ticks it waits for notifications (PARKS) */
 	int64_t pending_time_ns; /* its begin */
 	uint64_t busy_ns;        /* how long its calls of compute took */
-	int result;              /* of the latest one */
 	int64_t watchdog_ns;
 	/* receiver_done of an output whose receiver still took messages; without outputs: false */
 	const _Atomic bool *receiver_done;
 	int64_t begin_ns; /* of the current or last tick, when timed */
 	/* the callback that runs or ran last; any thread reads it */
 	_Atomic(enum fragi_call_kind) callback;
+	int result;         /* of the latest call of compute */
 	int64_t until_ns;   /* of the last answer WAIT_TIME */
 	uint64_t last_tick; /* its number, once all receivers have ended; else 0 */
 	int64_t poll_ns;    /* between two checks of a condition that is polled */
@@ -163,13 +168,11 @@ struct fragi_exec {
 	 * event_based: their mean; greedy: the last long one.
 	 */
 	uint64_t expected;
-	uint8_t parks; /* event_based: after so many ticks it waits for notifications (PARKS) */
 	uint64_t long_from; /* event_based: it is long if it is expected to take so long */
-	_Atomic bool timer_armed;
-	/* event_based, in a pool: the next one in the list of its crew's timers */
+	/* event_based, in a pool: the next one in that list */
 	struct fragi_exec *next_timer;
-	bool has_timer;           /* it is in that list */
 	uint64_t *mark, mark_bit; /* greedy: the bit that asks for a visit */
+	struct fragi_tap *taps;
 
 	/* used by any thread */
 	/* the fast check is not enough: other conditions, a stop, a halt, or done */
@@ -185,28 +188,7 @@ struct fragi_exec {
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
-
-	/* used by the thread that works on it */
-	struct fragi_tap *taps;
-	struct fragi_inside
-		inside[FRAGI_AROUND_COUNT]; /* what lies inside each entry of around.h */
 };
-
-/* Calls what lies inside an entry; returns as compute does. */
-static inline int fragi_inside_compute(enum fragi_around_at at, void *self, struct frag_tick *tick)
-{
-	return ((struct fragi_exec *)tick)->inside[at].compute(self, tick);
-}
-
-static inline struct frag_message *fragi_inside_emit(enum fragi_around_at at,
-						     struct frag_tick *tick, uint32_t port,
-						     struct frag_message *message)
-{
-	const struct fragi_inside *inside = &((struct fragi_exec *)tick)->inside[at];
-
-	return (tick->attaches & inside->emit_when) != 0 ? inside->emit(tick, port, message)
-							 : message;
-}
 
 /* Whether a tick whose compute has returned r goes on later: it does not end now. */
 static inline bool fragi_tick_goes_on(const struct frag_tick *tick, int r)
