@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <sched.h>
 
 #include <criterion/criterion.h>
 
@@ -226,6 +227,100 @@ Test(event_queue, the_role_may_be_taken_while_another_thread_looks)
 	}
 	atomic_store(&comer.ending, true);
 	pthread_join(pthread, NULL);
+}
+
+/* An operator that was ticked, and is ready again when a message has come. */
+struct kept {
+	struct event event;
+	struct event_thread thread;
+	struct fragi_exec exec, other;
+	struct fragi_distance messages;
+	_Atomic uint64_t sent, received;
+	_Atomic bool closed;
+};
+
+static void kept_init(struct kept *kept, uint64_t keep_stamps)
+{
+	memset(kept, 0, sizeof(*kept));
+	event_init(&kept->event);
+	kept->other = (struct fragi_exec)OF(500);
+	kept->messages = (struct fragi_distance){&kept->sent, &kept->received, 1, &kept->closed};
+	kept->exec.distances = &kept->messages;
+	kept->exec.distances_end = &kept->messages + 1;
+	kept->exec.receiver_done = &kept->closed;
+	kept->exec.state = FRAGI_QUEUED;
+	kept->thread.here.stamp = fragi_stamp();
+	kept->thread.here.turn_stamps = UINT64_MAX;
+	kept->thread.keep_stamps = keep_stamps;
+}
+
+static void *notify_kept(void *arg)
+{
+	struct kept *kept = arg;
+
+	while (atomic_load(&kept->exec.state) != FRAGI_RUNNING)
+		sched_yield();
+	atomic_store(&kept->sent, 1);
+	/* So the one that notifies queues nothing. */
+	cr_expect_eq(atomic_fetch_or(&kept->exec.state, FRAGI_QUEUED), FRAGI_RUNNING);
+	return NULL;
+}
+
+static void *queue_beside_kept(void *arg)
+{
+	struct kept *kept = arg;
+
+	while (atomic_load(&kept->event.spinning) == 0)
+		sched_yield();
+	fragi_lock_take(&kept->event.lock);
+	event_push_locked(&kept->event, &kept->other);
+	fragi_lock_leave(&kept->event.lock);
+	return NULL;
+}
+
+static enum frag_ready keep_beside(struct kept *kept, void *(*beside)(void *arg))
+{
+	enum frag_ready ready;
+	pthread_t pthread;
+
+	kept_init(kept, INT64_MAX);
+	cr_assert_eq(pthread_create(&pthread, NULL, beside, kept), 0);
+	ready = fragi_event_keep(&kept->event, &kept->thread, &kept->exec, 0);
+	pthread_join(pthread, NULL);
+	cr_expect_eq(kept->exec.state, FRAGI_RUNNING);
+	cr_expect_eq(kept->event.spinning, 0);
+	cr_expect_eq(kept->thread.keep_stamps, 0);
+	return ready;
+}
+
+Test(event_queue, a_kept_operator_goes_on_when_it_is_notified)
+{
+	static struct kept kept;
+
+	cr_expect_eq(keep_beside(&kept, notify_kept), FRAG_READY);
+	cr_expect_eq(kept.event.queued, 0);
+}
+
+Test(event_queue, a_kept_operator_is_given_up_for_others_and_in_the_end)
+{
+	static struct kept kept;
+
+	cr_expect_eq(keep_beside(&kept, queue_beside_kept), FRAG_WAIT);
+	cr_expect_eq(event_pop_locked(&kept.event, &kept.thread), &kept.other);
+	kept_init(&kept, 1);
+	cr_expect_eq(fragi_event_keep(&kept.event, &kept.thread, &kept.exec, 0), FRAG_WAIT);
+	/* What was queued before is looked at first, and without a wait. */
+	kept_init(&kept, INT64_MAX);
+	event_push_locked(&kept.event, &kept.other);
+	cr_expect_eq(fragi_event_keep(&kept.event, &kept.thread, &kept.exec, 0), FRAG_WAIT);
+	/* What the tick has notified runs before. */
+	kept_init(&kept, INT64_MAX);
+	kept.thread.held = &kept.other;
+	cr_expect_eq(fragi_event_keep(&kept.event, &kept.thread, &kept.exec, 0), FRAG_WAIT);
+	/* It has ended, which is another's to say. */
+	kept_init(&kept, INT64_MAX);
+	cr_expect_eq(fragi_event_keep(&kept.event, &kept.thread, &kept.exec, FRAG_DONE),
+		     FRAG_READY);
 }
 
 Test(event_queue, long_operators_are_left_to_one_that_comes_while_the_round_lasts)

@@ -49,10 +49,12 @@
  */
 #define OVERLAP_NS 8000
 /*
- * While such ticks run, a thread without work looks for some this long before it sleeps: to be
- * woken takes longer.
+ * After such a tick the thread keeps an operator that is not ready, for half as long as the tick,
+ * within these bounds: to sleep and to be woken takes as long as the lower one. It does so only if
+ * the operator waited less the last time, and looks for other work from MOVE_NS on.
  */
-#define SPIN_NS 20000
+#define KEEP_MIN_NS 50000
+#define KEEP_MAX_NS 300000
 
 /* Operators whose conditions must be evaluated, the oldest first. */
 struct event_queue {
@@ -67,6 +69,8 @@ struct event_thread {
 	_Atomic bool holding;
 	bool overlaps;
 	struct fragi_exec *held, **held_end;
+	/* how long to keep the operator of this tick when it is not ready afterwards */
+	uint64_t keep_stamps;
 	/* away from home: runs before anything in the queue */
 	struct fragi_exec *next;
 	/*
@@ -98,7 +102,7 @@ struct event {
 	uint32_t crew_count;
 	/* the limits above, in stamps */
 	uint64_t wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps, recheck_stamps,
-		overlap_stamps, spin_stamps;
+		overlap_stamps, keep_min_stamps, keep_max_stamps, move_stamps;
 	/* tests set it to false: nobody looks now and then for work that was forgotten */
 	bool polls;
 
@@ -110,9 +114,7 @@ struct event {
 	_Atomic bool in_pump;
 	/* idle threads; written under the lock */
 	_Atomic uint32_t idle;
-	/* threads in a tick whose notifications others take at once */
-	_Atomic uint32_t overlapping;
-	/* threads that look for work before they sleep */
+	/* threads that keep an operator, and look for work */
 	_Atomic uint32_t spinning;
 	/* when the earliest timer is due on CLOCK_MONOTONIC; written under the lock */
 	_Atomic int64_t timer_ns;
@@ -347,11 +349,14 @@ void fragi_event_use_clock(struct event *event, struct frag_clock *clock);
 /* event_run.c: runs operators until the scheduler ends. */
 void fragi_event_work(struct event *event, struct event_thread *thread);
 /*
- * Looks for work for a short while, where others are in long ticks, which may make some. Those that
- * look take what there is in reverse order: so threads that are one too many soon sleep. Returns
- * whether the thread should go on.
+ * After a tick that overlapped others: makes the operator RUNNING, and keeps it while it is not
+ * ready, so that who notifies it need neither queue it nor wake a thread. Gives it up after
+ * keep_stamps, or for other work. Threads that look for work take what there is in reverse order:
+ * so those that are one too many soon sleep. Returns what the operator's conditions answer.
+ * - r: of the tick; if it is not 0 nothing is evaluated
  */
-bool fragi_event_work_comes(struct event *event, struct event_thread *thread);
+enum frag_ready fragi_event_keep(struct event *event, struct event_thread *thread,
+				 struct fragi_exec *exec, int r);
 /* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct event_thread *thread);
 /* Sleeps until a thread changes the word, or until_ns; INT64_MAX: no time. Wakes such threads. */

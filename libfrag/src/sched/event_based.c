@@ -32,8 +32,9 @@
  *   STREAK_MAX short operators in a row; the others are queued.
  * - Only a tick that takes much longer than a thread needs to take an operator lets others run
  *   beside it: the long operators that it notifies are queued at once. So a source with a queue for
- *   one message computes the next one while its receiver computes. The threads that are there for
- *   this do not sleep as soon as they find nothing: they look for SPIN_NS first.
+ *   one message computes the next one while its receiver computes. After such a tick the thread
+ *   keeps an operator that is not ready for a while: a notification then sets QUEUED and does
+ *   nothing else, and the thread, which looks at the state, goes on (fragi_event_keep).
  * - Before a long tick the home thread gives its role up. A thread takes the role when it has a
  *   short operator and nobody has the role.
  *
@@ -242,11 +243,14 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
 	event->waited_stamps = fragi_sched_stamps(WAITED_NS);
 	event->overlap_stamps = threads > 1 ? fragi_sched_stamps(OVERLAP_NS) : UINT64_MAX;
-	event->spin_stamps = fragi_sched_stamps(SPIN_NS);
+	event->keep_min_stamps = fragi_sched_stamps(KEEP_MIN_NS);
+	event->move_stamps = fragi_sched_stamps(MOVE_NS);
 	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
-	/* Where stamps stand still, no time would ever end a batch. */
-	event->batch_stamps =
-		fragi_clock_is_virtual(event->clock) ? 0 : fragi_sched_stamps(BATCH_NS);
+	/* Where stamps stand still, no time would ever end a batch, nor what is kept. */
+	if (!fragi_clock_is_virtual(event->clock)) {
+		event->batch_stamps = fragi_sched_stamps(BATCH_NS);
+		event->keep_max_stamps = fragi_sched_stamps(KEEP_MAX_NS);
+	}
 	*out_sched = &event->base;
 	return 0;
 }

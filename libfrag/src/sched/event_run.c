@@ -24,12 +24,22 @@ static int64_t thread_now_ns(struct event_thread *thread)
 	return thread->base_ns + (int64_t)since_ns;
 }
 
-static void set_overlaps(struct event *event, struct event_thread *thread, bool overlaps)
+static void set_overlaps(struct event_thread *thread, bool overlaps)
 {
-	assert(thread->overlaps != overlaps && "it is counted once");
 	event_set_holding(thread, !overlaps);
 	thread->overlaps = overlaps;
-	atomic_fetch_add(&event->overlapping, overlaps ? 1 : (uint32_t)-1);
+}
+
+/* How long to keep the operator after its next tick, if it is not ready then. */
+static uint64_t keep_stamps(const struct event *event, const struct event_thread *thread,
+			    const struct fragi_exec *exec)
+{
+	int64_t waited = (int64_t)(thread->here.stamp - exec->tick.stamp - exec->expected);
+	uint64_t keep = exec->expected / 2;
+
+	keep = keep < event->keep_min_stamps ? event->keep_min_stamps : keep;
+	keep = keep > event->keep_max_stamps ? event->keep_max_stamps : keep;
+	return waited < (int64_t)keep ? keep : 0;
 }
 
 static inline bool is_home(struct event *event, const struct event_thread *thread)
@@ -56,8 +66,10 @@ let_others_work(struct event *event, struct event_thread *thread, const struct f
 
 	if (length >= exec->long_from && is_home(event, thread))
 		leave_home(event, thread);
-	if (exec->expected >= event->overlap_stamps)
-		set_overlaps(event, thread, true);
+	if (exec->expected >= event->overlap_stamps) {
+		set_overlaps(thread, true);
+		thread->keep_stamps = keep_stamps(event, thread, exec);
+	}
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
 	    event_is_worth_waking(event, length)) {
 		atomic_store_explicit(&event->waited, 0, memory_order_relaxed);
@@ -83,7 +95,7 @@ tick(struct event *event, struct event_thread *thread, struct fragi_exec *exec)
 	start = thread->here.stamp;
 	r = fragi_exec_tick(exec, thread->here.current, start, &thread->here.stamp);
 	if (__builtin_expect(thread->overlaps, 0))
-		set_overlaps(event, thread, false);
+		set_overlaps(thread, false);
 	length = thread->here.stamp - start;
 	exec->expected += (uint64_t)((int64_t)(length - exec->expected) >> 4);
 	exec->expected |= 1;
@@ -183,6 +195,10 @@ static __attribute__((noinline)) void settle(struct event *event, struct event_t
 	struct fragi_exec *again = NULL;
 	bool last = false;
 
+	if (__builtin_expect(thread->keep_stamps > 0, 0)) {
+		ready = fragi_event_keep(event, thread, exec, r);
+		is_running = true;
+	}
 	event_set_holding(thread, true);
 	if (r == FRAG_DONE)
 		ready = FRAG_NEVER;
@@ -354,8 +370,6 @@ void fragi_event_work(struct event *event, struct event_thread *thread)
 		if (timer_ns != INT64_MAX && thread_now_ns(thread) >= timer_ns)
 			fragi_event_timers_fire(event);
 		exec = next_exec(event, thread);
-		if (exec == NULL && fragi_event_work_comes(event, thread))
-			continue;
 		if (exec == NULL) {
 			thread->sleeps++;
 			fragi_event_idle(event, thread);

@@ -258,28 +258,40 @@ static int64_t sleep_until_locked(struct event *event, struct event_thread *thre
 	return until_ns;
 }
 
-bool fragi_event_work_comes(struct event *event, struct event_thread *thread)
+enum frag_ready fragi_event_keep(struct event *event, struct event_thread *thread,
+				 struct fragi_exec *exec, int r)
 {
-	uint64_t begin = thread->here.stamp;
-	uint32_t rank, behind;
-	bool comes;
+	uint64_t begin = thread->here.stamp, kept = 0;
+	uint32_t rank = 0, behind;
+	enum frag_ready ready;
+	bool comes = !event_is_empty_for(event, thread);
 
-	if (atomic_load_explicit(&event->overlapping, memory_order_relaxed) == 0)
-		return false;
-	rank = atomic_fetch_add(&event->spinning, 1) + 1;
-	do {
+	event_set_holding(thread, false);
+	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
+	ready = r == 0 ? fragi_exec_ready(exec) : FRAG_READY;
+	while (ready == FRAG_WAIT && !comes && kept < thread->keep_stamps && thread->held == NULL) {
 		fragi_relax();
 		fragi_sched_pump_turn(&thread->here, event->base.config.pump);
 		thread->here.stamp = fragi_stamp();
+		kept = thread->here.stamp - begin;
+		if (atomic_load_explicit(&exec->state, memory_order_relaxed) != FRAGI_RUNNING) {
+			atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
+			ready = fragi_exec_ready(exec);
+		}
+		if (kept < event->move_stamps)
+			continue;
+		if (rank == 0)
+			rank = atomic_fetch_add(&event->spinning, 1) + 1;
 		behind = atomic_load_explicit(&event->spinning, memory_order_relaxed);
 		behind = behind > rank ? behind - rank : 0;
 		comes = atomic_load_explicit(&event->long_count, memory_order_relaxed) > behind ||
 			(behind == 0 && !event_is_empty_for(event, thread)) ||
 			atomic_load_explicit(&event->ending, memory_order_relaxed);
-	} while (!comes && thread->here.stamp - begin < event->spin_stamps &&
-		 atomic_load_explicit(&event->overlapping, memory_order_relaxed) > 0);
-	atomic_fetch_sub(&event->spinning, 1);
-	return comes;
+	}
+	if (rank != 0)
+		atomic_fetch_sub(&event->spinning, 1);
+	thread->keep_stamps = 0;
+	return ready;
 }
 
 void fragi_event_idle(struct event *event, struct event_thread *thread)
