@@ -5,17 +5,18 @@
  *
  *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_wide, fan_in, sinks,
  *                                         work, mixed, with :CAPACITY;
- *                                         tracked, deadline, pop, latest, dynamic, nested,
- *                                         tapped, looked, traced;
+ *                                         tracked, deadline, late, pop, latest, dynamic,
+ *                                         nested, tapped, looked, traced;
  *                                         line, diamond, caterpillar, wide, with @NS
  *                                         SCHEDULER: greedy, event1, event2, ... event99
  *
  * sinks: a chain each of whose operators has a sink too; work: pairs whose sources compute for 20
  * us; mixed: sinks beside the sources of work, which go on until sinks is done. tracked: a chain
- * under data flow tracking; deadline: one that is a path with a deadline; nested: the operators of
- * a chain in subgraphs, three deep; pop and latest: a pair whose queue drops; dynamic: a source
- * that chooses one of two sinks for each message; tapped: a pair whose source had a tap, which has
- * ended; looked: a pair at which somebody looks; traced: a pair whose ticks are all traced.
+ * under data flow tracking; deadline: one that is a path with a deadline; late: the same where all
+ * messages are late; nested: the operators of a chain in subgraphs, three deep; pop and latest: a
+ * pair whose queue drops; dynamic: a source that chooses one of two sinks for each message; tapped:
+ * a pair whose source had a tap, which has ended; looked: a pair at which somebody looks; traced: a
+ * pair whose ticks are all traced.
  *
  * line to wide are graphs whose operators all compute, for NS (20000): eight in a line; a source,
  * two operators and one that takes of both; a line of four, each with a leg; a source with seven
@@ -259,7 +260,7 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 	if (write_special(graph, name, messages))
 		return true;
 	if (strncmp(name, "chain", length) == 0 || strcmp(name, "tracked") == 0 ||
-	    strcmp(name, "deadline") == 0)
+	    strcmp(name, "deadline") == 0 || strcmp(name, "late") == 0)
 		passes = CHAIN - 2;
 	else if (strncmp(name, "fan_out", length) == 0)
 		sinks = FAN;
@@ -290,8 +291,8 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 			    passes > 0 ? 'p' : 'a', passes > 0 ? passes - 1 : i, k, capacity);
 	if (strcmp(name, "tracked") == 0)
 		say(graph, "tracking: {print: false}\n");
-	if (strcmp(name, "deadline") == 0) {
-		say(graph, "deadlines:\n  - {budget: 1h, path: [a0");
+	if (strcmp(name, "deadline") == 0 || strcmp(name, "late") == 0) {
+		say(graph, "deadlines:\n  - {budget: %s, path: [a0", name[0] == 'l' ? "1us" : "1h");
 		for (int i = 0; i < passes; i++)
 			say(graph, ", p%d", i);
 		say(graph, ", z0]}\n");
@@ -416,7 +417,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|deadline|pop|latest|dynamic|nested|tapped|looked|traced|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|deadline|late|pop|latest|dynamic|nested|tapped|looked|traced|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	slow_the_clock_down(getenv("HOP_SLOWER"));

@@ -23,10 +23,11 @@ RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instructions.
 SCHEDULERS = ("greedy", "event1")
 HOPS = [(g, s) for s in SCHEDULERS for g in ("pair", "chain", "fan_out", "fan_in")]
 # What a feature costs those who use it: tracking, queues that drop, dynamic flows. nested is the
-# chain in subgraphs, deadline the chain on a path with a deadline, which says what is to blame for
-# late messages, tapped the pair after a tap has ended, looked the pair while somebody looks, traced
-# the pair while all its ticks are traced.
-FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "looked", "traced", "tracked", "deadline",
+# chain in subgraphs, deadline the chain on a path with a deadline whose hops are short, late one
+# whose hops are not: what each was spent with is kept, and all messages are late. tapped is the
+# pair after a tap has ended, looked the pair while somebody looks, traced the pair while all its
+# ticks are traced.
+FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "looked", "traced", "tracked", "deadline", "late",
                                               "pop", "latest", "latest_within", "dynamic")]
 # trip: each message alone, with two rounds of progress; stream: BATCH come in one
 MESSAGES = [(size, way) for way in ("trip", "stream") for size in ("8B", "64B", "64KiB")]
@@ -52,7 +53,8 @@ TOLERANCE = 0.05
 TRIES = 3
 WIDER = {("pop", "event1"): 0.15, ("latest", "event1"): 0.15,
          # what the kernel denied a thread is read by the time
-         ("deadline", "greedy"): 0.1, ("deadline", "event1"): 0.1}
+         ("deadline", "greedy"): 0.1, ("deadline", "event1"): 0.1,
+         ("late", "greedy"): 0.1, ("late", "event1"): 0.1}
 
 
 def collected_by(command, slower=1):

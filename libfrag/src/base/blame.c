@@ -26,14 +26,13 @@ static struct fragi_blame_part *smallest(struct fragi_blame_parts *parts)
 	return part;
 }
 
-void fragi_blame_add(struct fragi_blame_parts *parts, uint32_t at, enum fragi_blame_cause cause,
-		     uint64_t ns)
+/* ns: not 0 */
+static void put(struct fragi_blame_parts *parts, uint32_t at, enum fragi_blame_cause cause,
+		uint64_t ns)
 {
 	const struct fragi_blame_part new = {(uint16_t)at, (uint16_t)cause, ns};
 	struct fragi_blame_part *other;
 
-	if (ns == 0)
-		return;
 	for (uint32_t i = 0; i < parts->count; i++)
 		if (parts->parts[i].at == at && parts->parts[i].cause == cause) {
 			parts->parts[i].ns += ns;
@@ -52,6 +51,20 @@ void fragi_blame_add(struct fragi_blame_parts *parts, uint32_t at, enum fragi_bl
 	*other = new;
 }
 
+/* Most of what is added to a part is nothing. */
+static inline void add(struct fragi_blame_parts *parts, uint32_t at, enum fragi_blame_cause cause,
+		       uint64_t ns)
+{
+	if (ns > 0)
+		put(parts, at, cause, ns);
+}
+
+void fragi_blame_add(struct fragi_blame_parts *parts, uint32_t at, enum fragi_blame_cause cause,
+		     uint64_t ns)
+{
+	add(parts, at, cause, ns);
+}
+
 void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_way *way)
 {
 	uint64_t queued = way->took_ns, arrived = take(&queued, way->arrived_ns);
@@ -60,32 +73,30 @@ void fragi_blame_way(struct fragi_blame_parts *parts, const struct fragi_blame_w
 	uint64_t idle = queued;
 	uint64_t away = least(way->away_ns, way->room_ns), room = way->room_ns - away;
 
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_NETWORK, arrived);
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART,
-			take(&held, way->restart_ns) + unstarted);
+	add(parts, way->at, FRAGI_BLAME_NETWORK, arrived);
+	add(parts, way->at, FRAGI_BLAME_RESTART, take(&held, way->restart_ns) + unstarted);
 	/* The sender's GPU writes what the operator before has emitted. */
-	fragi_blame_add(parts, way->at - 1u, FRAGI_BLAME_GPU, take(&held, way->gpu_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_WINDOW, held);
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&busy, way->denied_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
+	add(parts, way->at - 1u, FRAGI_BLAME_GPU, take(&held, way->gpu_ns));
+	add(parts, way->at, FRAGI_BLAME_WINDOW, held);
+	add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&busy, way->denied_ns));
+	add(parts, way->at, FRAGI_BLAME_POOL, take(&idle, way->pool_ns));
 	/* The room that it waits for is in the flow behind it, as is the host that is not there. */
-	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_RESTART, take(&idle, away));
-	fragi_blame_add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, room));
+	add(parts, way->at + 1u, FRAGI_BLAME_RESTART, take(&idle, away));
+	add(parts, way->at + 1u, FRAGI_BLAME_WINDOW, take(&idle, room));
 	/* Before threads: one that the kernel keeps waiting takes no operator either. */
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&idle, way->starved_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_THREAD, take(&idle, way->thread_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_RESTART, take(&idle, way->suspended_ns));
-	fragi_blame_add(parts, way->at, FRAGI_BLAME_QUEUE, busy + idle);
+	add(parts, way->at, FRAGI_BLAME_PREEMPTED, take(&idle, way->starved_ns));
+	add(parts, way->at, FRAGI_BLAME_THREAD, take(&idle, way->thread_ns));
+	add(parts, way->at, FRAGI_BLAME_RESTART, take(&idle, way->suspended_ns));
+	add(parts, way->at, FRAGI_BLAME_QUEUE, busy + idle);
 }
 
 void fragi_blame_stay(struct fragi_blame_parts *parts, const struct fragi_blame_stay *stay)
 {
 	uint64_t computed = stay->took_ns;
 
-	fragi_blame_add(parts, stay->at, FRAGI_BLAME_GPU, take(&computed, stay->gpu_ns));
-	fragi_blame_add(parts, stay->at, FRAGI_BLAME_PREEMPTED,
-			take(&computed, stay->preempted_ns));
-	fragi_blame_add(parts, stay->at, FRAGI_BLAME_COMPUTE, computed);
+	add(parts, stay->at, FRAGI_BLAME_GPU, take(&computed, stay->gpu_ns));
+	add(parts, stay->at, FRAGI_BLAME_PREEMPTED, take(&computed, stay->preempted_ns));
+	add(parts, stay->at, FRAGI_BLAME_COMPUTE, computed);
 }
 
 uint64_t fragi_blame_sum(const struct fragi_blame_parts *parts)

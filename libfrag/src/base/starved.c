@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <base/stamp.h>
-
 /* The file of each thread stays open until the thread ends: its descriptor, plus 1. */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -53,22 +51,19 @@ static uint64_t second_number(const char *text)
 	return number;
 }
 
-uint64_t fragi_starved_ns(uint64_t now)
+__thread struct fragi_starved fragi_starved_mine
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+uint64_t fragi_starved_read(uint64_t now)
 {
-	/* what this thread has read last, and when; 0: it has not */
-	static _Thread_local uint64_t read_at, starved_ns;
 	char text[96];
 	ssize_t size;
-	int fd;
+	int fd = file();
 
-	if (read_at != 0 && fragi_stamp_diff_ns(read_at, now) < FRAGI_STARVED_STALE_NS)
-		return starved_ns;
-	fd = file();
 	if (fd < 0)
 		return 0;
 	size = pread(fd, text, sizeof(text) - 1, 0);
 	text[size > 0 ? size : 0] = '\0';
-	read_at = now;
-	starved_ns = second_number(text);
-	return starved_ns;
+	fragi_starved_mine = (struct fragi_starved){now, second_number(text)};
+	return fragi_starved_mine.ns;
 }

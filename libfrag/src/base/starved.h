@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include <base/diag.h>
+#include <base/stamp.h>
 
 /* A value may be so old: a thread reads the kernel's file no more often. */
 #define FRAGI_STARVED_STALE_NS 100000u
@@ -18,6 +18,23 @@
  * returned again, because reading takes a system call of a microsecond.
  * - now: the present stamp
  */
-FRAGI_API uint64_t fragi_starved_ns(uint64_t now);
+static inline uint64_t fragi_starved_ns(uint64_t now);
+
+/* What a thread has read last, and when; 0: it has not. */
+struct fragi_starved {
+	uint64_t read_at, ns;
+};
+extern __thread struct fragi_starved fragi_starved_mine
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+uint64_t fragi_starved_read(uint64_t now);
+
+static inline uint64_t fragi_starved_ns(uint64_t now)
+{
+	const struct fragi_starved *mine = &fragi_starved_mine;
+
+	if (mine->read_at != 0 && fragi_stamp_diff_ns(mine->read_at, now) < FRAGI_STARVED_STALE_NS)
+		return mine->ns;
+	return fragi_starved_read(now);
+}
 
 #endif

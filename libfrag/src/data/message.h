@@ -64,6 +64,7 @@ struct fragi_named_tensor {
  */
 #define FRAGI_AT_RECEIVE_METADATA 1u
 #define FRAGI_AT_RECEIVE_WORK 2u
+#define FRAGI_AT_RECEIVE (FRAGI_AT_RECEIVE_METADATA | FRAGI_AT_RECEIVE_WORK)
 #define FRAGI_AT_SEND_TRAIL 4u
 
 struct frag_message {
@@ -155,6 +156,16 @@ static inline bool fragi_message_is_busy(const struct frag_message *message)
 	return message->shared || atomic_load_explicit(&message->refs, memory_order_acquire) != 1;
 }
 
+/*
+ * Returns whether nobody else holds the message, so that its label or trail may be replaced. Else
+ * that is done in frag_message_writable. One that was encoded has them in its descriptors.
+ */
+static inline bool fragi_message_takes_paths(const struct frag_message *message)
+{
+	return atomic_load_explicit(&message->refs, memory_order_acquire) == 1 &&
+	       atomic_load_explicit(&message->blob, memory_order_relaxed) == NULL;
+}
+
 /* Makes the message and the data of its tensors immutable, before another thread can see it. */
 static inline void fragi_message_share(struct frag_message *message)
 {
@@ -216,6 +227,8 @@ static inline void fragi_message_has_arrived(struct frag_message *message)
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label);
 /* Replaces the trail, of paths with deadlines. Takes `trail`; NULL: none. */
 void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *trail);
+/* It has no trail any more: the caller has taken it. */
+void fragi_message_leave_trail(struct frag_message *message);
 /* Returns whether a clock of that number may stand in a message. */
 bool fragi_clock_exists(uint32_t clock);
 

@@ -188,6 +188,12 @@ void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *t
 	note_at_send(message);
 }
 
+void fragi_message_leave_trail(struct frag_message *message)
+{
+	unmark(message, FRAGI_STAMP_TRAIL);
+	note_at_send(message);
+}
+
 int frag_message_copy_stamps(struct frag_message *message, const struct frag_message *from)
 {
 	if (fragi_message_is_busy(message))

@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 #include <base/blame.h>
 #include <base/timeline.h>
@@ -36,9 +38,18 @@ struct fragi_trail_entry {
 	uint64_t published; /* stamp: when operator `at` emitted it */
 	uint64_t slowest_ns;
 	uint64_t error_ns; /* begin is at most so far from the truth: it was on other clocks */
-	struct fragi_blame_parts parts;   /* from begin to published */
 	struct fragi_trail_places places; /* of operators in other processes */
+	struct fragi_blame_parts parts;   /* from begin to published */
 };
+
+/* Copies no parts that are not there: most entries of messages that are in time have none. */
+static inline void fragi_trail_copy_entry(struct fragi_trail_entry *to,
+					  const struct fragi_trail_entry *from)
+{
+	memcpy(to, from, offsetof(struct fragi_trail_entry, parts.parts));
+	for (uint32_t i = 0; i < from->parts.count; i++)
+		to->parts.parts[i] = from->parts.parts[i];
+}
 
 /* How long a message waited at the host that sent it, by that host's clock. In descriptors so. */
 struct fragi_trail_held {

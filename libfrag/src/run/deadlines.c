@@ -131,6 +131,7 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 		.blamed = fragi_arena_alloc(arena, 2 * causes * sizeof(uint64_t)),
 		.count = (uint32_t)count,
 		.budget_ns = path->budget_ns,
+		.short_ns = (uint64_t)path->budget_ns / (count > 16 ? 8 * count : 128),
 		.on_miss = path->on_miss,
 	};
 	if (deadline->names == NULL || deadline->ops == NULL || deadline->slowest == NULL ||

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-#include <base/starved.h>
 #include <data/message.h>
-#include <sched/path_deadline.h>
+#include <sched/path_parts.h>
 
 /*
  * The messages of a tick are all held until it ends, so their trails are read from there: when the
@@ -14,181 +14,19 @@
  *
  * An entry also says what its time was spent with (base/blame.h): when a message is received, what
  * the way to here took, and when it is emitted or its path ends, what the tick took until then.
+ * Short ones are added up and not looked into, so a path costs its hops little.
  */
-
-/* One place of the operator on one path. */
-struct fragi_path_step {
-	struct fragi_path_step *next;
-	struct fragi_path_deadline *deadline;
-	uint32_t at;
-	/* of the tick, for what it emits */
-	bool is_open;
-	struct fragi_trail_entry entry; /* as its messages brought it, or of a path that begins */
-};
-
-/* Those uses of an operator that a message may have waited for, ns; away: of room. */
-struct waited {
-	uint64_t pool, thread, room, away, suspended;
-};
-
-/* Ticks that are remembered: behind so many messages one may wait and know why. */
-#define PAST 64u
-
-struct past {
-	uint64_t begun, ended; /* stamps */
-	/* what its thread was denied before it and in it; what had been waited for by its end */
-	uint64_t starved_ns, denied_ns;
-	struct waited waited;
-};
-
-struct fragi_on_path {
-	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
-	uint32_t travelling; /* of steps: those of paths that lead to other processes */
-	/* of the tick */
-	uint64_t tick;
-	uint32_t seen; /* received messages that were read */
-	/* a bit for each of the first 64 of them: it was delivered before, and has left the path */
-	uint64_t redelivered;
-	/* what its thread was denied: when the call of compute began, in calls before, before it */
-	uint64_t starved_from, preempted_ns, starved_ns;
-	uint64_t gpu_ns;        /* it waited for work of a GPU */
-	uint64_t pending_since; /* stamp: for work of its stream; 0: it does not */
-	uint64_t begun;         /* stamp; that of the tick is of the latest call of compute */
-	uint64_t started;       /* stamp: when its operator was; 0: not read yet */
-	struct past past[PAST]; /* the latest ticks */
-	uint64_t past_count;    /* ever */
-	/* room was waited for in a flow whose receiver's host was away, ns; of who looks */
-	_Atomic uint64_t away_ns;
-};
-
-static uint64_t read_use(const _Atomic uint64_t *use)
-{
-	return atomic_load_explicit(use, memory_order_relaxed);
-}
-
-static struct waited waited_of(const struct fragi_exec *exec)
-{
-	const struct fragi_op_row *row = exec->row;
-
-	return (struct waited){
-		.pool = read_use(&row->use_memory),
-		.thread = read_use(&row->use_thread),
-		.room = read_use(&row->use_room),
-		.away = read_use(&exec->op->on_path->away_ns),
-		.suspended = read_use(&row->use_suspended),
-	};
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return (int64_t)(a - b) > 0 ? a : b;
-}
 
 /* What this thread had been denied when its last tick of a path ended; at first there was none. */
-static _Thread_local uint64_t starved_until = UINT64_MAX;
+static __thread uint64_t starved_until __attribute__((tls_model("initial-exec"))) = UINT64_MAX;
 
 /* What messages have waited for that are received by a tick that begins at `begin`. */
-static void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, uint64_t begin)
+static inline void end_wait(struct fragi_on_path *on, const struct fragi_exec *exec, uint64_t begin)
 {
-	if (on->started == 0) {
-		const uint64_t since = read_use(&exec->row->started_ns),
-			       now = (uint64_t)fragi_clock_now_ns(exec->clock) + 1;
-
-		on->started = fragi_stamp_before(begin, now > since ? now - since : 0);
-	}
+	if (__builtin_expect(on->started == 0, 0))
+		fragi_path_read_start(on, exec, begin);
 	on->starved_from = fragi_starved_ns(begin);
 	on->starved_ns = on->starved_from > starved_until ? on->starved_from - starved_until : 0;
-}
-
-/*
- * While a message waited: how long ticks with earlier ones took, and what their threads were denied
- * before and in them; and what had been waited for before it came.
- */
-struct since {
-	uint64_t busy_ns, starved_ns, denied_ns;
-	struct waited then;
-	bool is_first; /* no tick has ended before it came */
-};
-
-static struct since since(const struct fragi_on_path *on, uint64_t queued)
-{
-	struct since since = {.is_first = on->past_count < PAST};
-
-	for (uint64_t i = 1; i <= PAST && i <= on->past_count; i++) {
-		const struct past *past = &on->past[(on->past_count - i) % PAST];
-		const uint64_t ns = fragi_stamp_diff_ns(queued, past->ended);
-
-		if (ns == 0 || i == PAST) { /* of more ticks it is not known */
-			since.then = past->waited;
-			since.is_first = false;
-			break;
-		}
-		since.busy_ns += fragi_stamp_diff_ns(later(queued, past->begun), past->ended);
-		since.denied_ns += ns < past->denied_ns ? ns : past->denied_ns;
-		since.starved_ns += past->starved_ns;
-	}
-	return since;
-}
-
-/* Adds what the way of a message took, which is received by a tick that began at `begin`. */
-static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *exec,
-		    const struct fragi_trail *trail, const struct fragi_trail_entry *entry,
-		    uint64_t begin)
-{
-	const struct fragi_on_path *on = exec->op->on_path;
-	const uint64_t queued = trail->arrived != 0 ? trail->arrived : entry->published;
-	const struct since before = since(on, queued);
-	const struct waited now = waited_of(exec), *then = &before.then;
-	const struct fragi_blame_way way = {
-		.at = (uint16_t)(entry->at + 1u),
-		.took_ns = fragi_stamp_diff_ns(entry->published, begin),
-		.arrived_ns = trail->arrived != 0
-				      ? fragi_stamp_diff_ns(entry->published, trail->arrived)
-				      : 0,
-		.held_ns = trail->arrived != 0 ? trail->held.ns : 0,
-		.restart_ns = trail->held.restart_ns,
-		.gpu_ns = trail->held.gpu_ns,
-		.unstarted_ns = fragi_stamp_diff_ns(queued, on->started),
-		.busy_ns = before.busy_ns,
-		.pool_ns = now.pool - then->pool,
-		.thread_ns = now.thread - then->thread,
-		.room_ns = now.room - then->room,
-		.away_ns = now.away - then->away,
-		.suspended_ns = before.is_first ? 0 : now.suspended - then->suspended,
-		.starved_ns = before.starved_ns + on->starved_ns,
-		.denied_ns = before.denied_ns,
-	};
-
-	if ((entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
-		fragi_blame_way(parts, &way);
-}
-
-/* Whether a path leads through it: others only look at trails. */
-static bool is_on_any(const struct fragi_on_path *on)
-{
-	return on->steps != NULL || on->last_steps != NULL;
-}
-
-/* What the thread was denied since the call of compute began. */
-static uint64_t starved_here(const struct fragi_on_path *on, uint64_t now)
-{
-	return is_on_any(on) ? fragi_starved_ns(now) - on->starved_from : 0;
-}
-
-/* Adds what the tick took until now, of a message that it has received, as an entry says. */
-static void add_stay(struct fragi_blame_parts *parts, const struct fragi_on_path *on,
-		     const struct fragi_trail_entry *entry, uint32_t at, uint64_t now)
-{
-	const bool is_foreign = (entry->flags & FRAGI_TRAIL_FOREIGN) != 0;
-	const uint64_t received = is_foreign ? on->begun : later(on->begun, entry->published);
-	const struct fragi_blame_stay stay = {
-		.at = (uint16_t)at,
-		.took_ns = fragi_stamp_diff_ns(received, now),
-		.preempted_ns = on->preempted_ns + starved_here(on, now),
-		.gpu_ns = on->gpu_ns,
-	};
-
-	fragi_blame_stay(parts, &stay);
 }
 
 static bool is_of(const struct fragi_path_step *step, const struct fragi_trail_entry *entry)
@@ -207,8 +45,9 @@ static void take(struct fragi_path_step *step, const struct fragi_exec *exec,
 	if (!is_first)
 		flags |= step->entry.flags & FRAGI_TRAIL_FOREIGN;
 	if (is_first || (int64_t)(entry->begin - step->entry.begin) < 0) {
-		step->entry = *entry;
-		add_way(&step->entry.parts, exec, trail, entry, exec->op->on_path->begun);
+		fragi_trail_copy_entry(&step->entry, entry);
+		fragi_path_add_way(&step->entry.parts, step, exec, trail, entry,
+				   exec->op->on_path->begun);
 	}
 	step->entry.flags = flags;
 	step->is_open = true;
@@ -242,7 +81,10 @@ static void collect(struct fragi_on_path *on, const struct frag_tick *tick)
 	for (; on->seen < tick->received_count; on->seen++) {
 		const struct fragi_trail *trail = received_trail(on, tick, on->seen);
 
-		for (uint32_t i = 0; trail != NULL && i < trail->count; i++)
+		if (trail == NULL)
+			continue;
+		on->from = tick->received[on->seen];
+		for (uint32_t i = 0; i < trail->count; i++)
 			for (struct fragi_path_step *step = on->steps; step != NULL;
 			     step = step->next)
 				if (is_of(step, &trail->entries[i]))
@@ -258,29 +100,46 @@ static uint64_t own_ns(const struct fragi_trail_entry *entry, uint64_t now)
 }
 
 /* What the step says of a message that is emitted now. */
-static struct fragi_trail_entry entry_of(const struct fragi_on_path *on,
-					 const struct fragi_path_step *step, uint64_t now)
+static void write_entry(struct fragi_trail_entry *out, const struct fragi_on_path *on,
+			const struct fragi_path_step *step, uint64_t now)
 {
-	struct fragi_trail_entry entry = step->entry;
-	uint64_t ns = own_ns(&entry, now);
+	uint64_t ns = own_ns(&step->entry, now);
 
-	if (ns > entry.slowest_ns) {
-		entry.slowest_ns = ns;
-		entry.slowest = (uint16_t)step->at;
+	fragi_trail_copy_entry(out, &step->entry);
+	if (ns > out->slowest_ns) {
+		out->slowest_ns = ns;
+		out->slowest = (uint16_t)step->at;
 	}
-	add_stay(&entry.parts, on, &step->entry, step->at, now);
-	entry.deadline = step->deadline->number;
-	entry.at = (uint16_t)step->at;
-	entry.published = now;
+	fragi_path_add_stay(&out->parts, on, step, &step->entry, now);
+	out->deadline = step->deadline->number;
+	out->at = (uint16_t)step->at;
+	out->published = now;
 	if (step->deadline->is_local)
-		entry.flags |= FRAGI_TRAIL_LOCAL;
-	return entry;
+		out->flags |= FRAGI_TRAIL_LOCAL;
+}
+
+/*
+ * A trail for so many entries: that of a received message which nobody else holds, because its path
+ * goes on in what is emitted; else a new one. NULL: memory is short.
+ */
+static struct fragi_trail *take_over(struct fragi_on_path *on, uint32_t count)
+{
+	struct fragi_trail *trail = on->from != NULL ? on->from->trail : NULL;
+
+	if (trail == NULL || on->last_steps != NULL || trail->count != count ||
+	    atomic_load_explicit(&on->from->refs, memory_order_acquire) != 1 ||
+	    atomic_load_explicit(&trail->refs, memory_order_acquire) != 1)
+		return fragi_trail_create(count);
+	fragi_message_leave_trail(on->from);
+	on->from = NULL;
+	return trail;
 }
 
 /* *out_trail: NULL when the message is on no path. Returns 0 or -ENOMEM. */
-static int make_trail(const struct fragi_on_path *on, struct fragi_trail **out_trail)
+static int make_trail(struct fragi_on_path *on, struct fragi_trail **out_trail)
 {
 	uint64_t now = fragi_stamp();
+	struct fragi_trail *trail;
 	uint32_t count = 0;
 
 	*out_trail = NULL;
@@ -288,17 +147,18 @@ static int make_trail(const struct fragi_on_path *on, struct fragi_trail **out_t
 		count += step->is_open;
 	if (count == 0)
 		return 0;
-	*out_trail = fragi_trail_create(count);
-	if (*out_trail == NULL)
+	trail = take_over(on, count);
+	if (trail == NULL)
 		return -ENOMEM;
-	(*out_trail)->maker = on;
-	(*out_trail)->tick = on->tick;
-	(*out_trail)->arrived = 0;
-	(*out_trail)->held = (struct fragi_trail_held){0};
+	trail->maker = on;
+	trail->tick = on->tick;
+	trail->arrived = 0;
+	trail->held = (struct fragi_trail_held){0};
 	count = 0;
 	for (const struct fragi_path_step *step = on->steps; step != NULL; step = step->next)
 		if (step->is_open)
-			(*out_trail)->entries[count++] = entry_of(on, step, now);
+			write_entry(&trail->entries[count++], on, step, now);
+	*out_trail = trail;
 	return 0;
 }
 
@@ -326,7 +186,7 @@ static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
 	}
 	if (trail == NULL && before == NULL)
 		return message;
-	if (fragi_message_is_busy(message)) {
+	if (!fragi_message_takes_paths(message)) {
 		message = frag_message_writable(message);
 		if (message == NULL) {
 			if (trail != NULL)
@@ -354,23 +214,30 @@ static void count_miss(struct fragi_exec *exec, struct fragi_path_deadline *dead
 		atomic_fetch_add_explicit(&slow->row->slowest, 1, memory_order_relaxed);
 }
 
+/* Returns how long a late message took; 0: it is not late, or it is not known. */
+static uint64_t late_ns(const struct fragi_path_step *step, const struct fragi_trail_entry *entry,
+			uint64_t now)
+{
+	const uint64_t ns = fragi_stamp_diff_ns(entry->begin, now);
+
+	return (entry->flags & FRAGI_TRAIL_FOREIGN) == 0 && ns > (uint64_t)step->deadline->budget_ns
+		       ? ns
+		       : 0;
+}
+
 /*
- * Returns how long a late message took, which is counted; 0: it is not late.
+ * Counts a message that was late. Returns the slowest operator.
  * - parts: from the begin of the path until now
  */
-static uint64_t check(struct fragi_exec *exec, const struct fragi_path_step *step,
-		      const struct fragi_trail_entry *entry, const struct fragi_blame_parts *parts,
-		      uint64_t now, uint32_t *out_slowest)
+static uint32_t miss(struct fragi_exec *exec, const struct fragi_path_step *step,
+		     const struct fragi_trail_entry *entry, const struct fragi_blame_parts *parts,
+		     uint64_t ns, uint64_t now)
 {
-	struct fragi_path_deadline *deadline = step->deadline;
-	uint64_t ns = fragi_stamp_diff_ns(entry->begin, now);
+	const uint32_t slowest = own_ns(entry, now) > entry->slowest_ns ? step->at : entry->slowest;
 
-	if ((entry->flags & FRAGI_TRAIL_FOREIGN) != 0 || ns <= (uint64_t)deadline->budget_ns)
-		return 0;
-	*out_slowest = own_ns(entry, now) > entry->slowest_ns ? step->at : entry->slowest;
-	count_miss(exec, deadline, *out_slowest, ns);
-	fragi_path_blame(exec, deadline, parts, ns, entry);
-	return ns;
+	count_miss(exec, step->deadline, slowest, ns);
+	fragi_path_blame(exec, step->deadline, parts, ns, entry);
+	return slowest;
 }
 
 static void count_checked(struct fragi_exec *exec, struct fragi_path_deadline *deadline,
@@ -390,18 +257,21 @@ static int end_path(struct frag_tick *tick, const struct fragi_path_step *step,
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
 	const struct fragi_on_path *on = tick->op->on_path;
 	struct fragi_path_deadline *deadline = step->deadline;
-	struct fragi_blame_parts parts = entry->parts;
+	const uint64_t ns = late_ns(step, entry, now);
 	char what[4 * FRAG_NAME_MAX + 80];
+	struct fragi_trail_entry whole;
 	uint32_t slowest;
-	uint64_t ns;
 
-	add_way(&parts, exec, trail, entry, on->begun);
-	add_stay(&parts, on, entry, step->at, now);
+	fragi_trail_copy_entry(&whole, entry);
+	fragi_path_add_way(&whole.parts, step, exec, trail, entry, on->begun);
+	fragi_path_add_stay(&whole.parts, on, step, entry, now);
 	count_checked(exec, deadline, entry);
-	ns = check(exec, step, entry, &parts, now, &slowest);
 	if (ns == 0 && (entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
-		fragi_blame_learn(&deadline->usual, &parts);
-	if (ns == 0 || deadline->on_miss != FRAG_ON_MISS_STOP)
+		fragi_blame_learn(&deadline->usual, &whole.parts);
+	if (ns == 0)
+		return 0;
+	slowest = miss(exec, step, entry, &whole.parts, ns, now);
+	if (deadline->on_miss != FRAG_ON_MISS_STOP)
 		return 0;
 	snprintf(what, sizeof(what), "the path from %s (slowest: %s)", deadline->names[0],
 		 deadline->names[slowest]);
@@ -433,24 +303,25 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
 {
 	const struct fragi_trail *trail = trail_of(message);
 	struct fragi_on_path *on = exec->op->on_path;
-	uint64_t now = fragi_stamp();
-	uint32_t slowest;
+	uint64_t now = fragi_stamp(), ns;
 
 	if (trail != NULL && on != NULL && on->last_steps != NULL)
 		end_wait(on, exec, now);
 	for (uint32_t i = 0; trail != NULL && on != NULL && i < trail->count; i++)
 		for (const struct fragi_path_step *step = on->last_steps; step != NULL;
 		     step = step->next) {
+			const struct fragi_trail_entry *entry = &trail->entries[i];
 			struct fragi_blame_parts parts;
 
-			if (step->deadline->on_miss != FRAG_ON_MISS_DROP ||
-			    !is_of(step, &trail->entries[i]))
+			if (step->deadline->on_miss != FRAG_ON_MISS_DROP || !is_of(step, entry))
 				continue;
-			parts = trail->entries[i].parts;
-			add_way(&parts, exec, trail, &trail->entries[i], now);
-			if (check(exec, step, &trail->entries[i], &parts, now, &slowest) == 0)
+			ns = late_ns(step, entry, now);
+			if (ns == 0)
 				continue;
-			count_checked(exec, step->deadline, &trail->entries[i]);
+			parts = entry->parts;
+			fragi_path_add_way(&parts, step, exec, trail, entry, now);
+			(void)miss(exec, step, entry, &parts, ns, now);
+			count_checked(exec, step->deadline, entry);
 			return true;
 		}
 	return false;
@@ -467,16 +338,16 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
 	on->tick = tick->number;
 	on->seen = 0;
+	on->from = NULL;
 	on->redelivered = 0;
 	on->begun = tick->stamp;
 	on->preempted_ns = on->gpu_ns = on->pending_since = 0;
 	for (struct fragi_path_step *step = on->steps; step != NULL; step = step->next) {
 		step->is_open = step->at == 0;
-		if (step->is_open)
-			step->entry = (struct fragi_trail_entry){
-				.begin = tick->stamp,
-				.published = tick->stamp,
-			};
+		if (!step->is_open)
+			continue;
+		memset(&step->entry, 0, offsetof(struct fragi_trail_entry, parts.parts));
+		step->entry.begin = step->entry.published = tick->stamp;
 	}
 }
 
@@ -486,7 +357,7 @@ static int compute(void *self, struct frag_tick *tick)
 	struct fragi_on_path *on = tick->op->on_path;
 	int r, missed = 0;
 
-	if (is_on_any(on))
+	if (fragi_path_is_on_any(on))
 		end_wait(on, exec, tick->stamp);
 	if (!exec->pending)
 		begin_tick(on, tick);
@@ -495,22 +366,20 @@ static int compute(void *self, struct frag_tick *tick)
 	on->pending_since = 0;
 	r = fragi_inside_compute(FRAGI_AROUND_PATH, self, tick);
 	if (fragi_tick_goes_on(tick, r)) {
-		on->preempted_ns += starved_here(on, fragi_stamp());
+		on->preempted_ns += fragi_path_starved(on, fragi_stamp());
 		return r;
 	}
 	if (r >= 0 && on->last_steps != NULL)
 		missed = end_paths(on, tick);
-	if (is_on_any(on)) {
-		const uint64_t ended = fragi_stamp();
+	if (fragi_path_is_on_any(on)) {
+		struct fragi_path_past *past = &on->past[on->past_count++ % FRAGI_PATH_PAST];
 
-		starved_until = fragi_starved_ns(ended);
-		on->past[on->past_count++ % PAST] = (struct past){
-			.begun = on->begun,
-			.ended = ended,
-			.starved_ns = on->starved_ns,
-			.denied_ns = on->preempted_ns + starved_until - on->starved_from,
-			.waited = waited_of(exec),
-		};
+		past->begun = on->begun;
+		past->ended = fragi_stamp();
+		starved_until = fragi_starved_ns(past->ended);
+		past->starved_ns = on->starved_ns;
+		past->denied_ns = on->preempted_ns + starved_until - on->starved_from;
+		past->waited = fragi_path_waited_of(exec);
 	}
 	return missed < 0 ? missed : r;
 }

@@ -106,7 +106,7 @@ static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
 	if (message == NULL)
 		return -ENOMSG;
 	tick->received[tick->received_count++] = message;
-	if (message->at_receive != 0)
+	if ((message->at_receive & FRAGI_AT_RECEIVE) != 0)
 		return finish_receive(tick, message, out_message);
 	*out_message = message;
 	return 0;
@@ -123,7 +123,9 @@ int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 	}
 	tick->received[tick->received_count++] = message;
 	*out_message = message;
-	return message->at_receive != 0 ? finish_receive(tick, message, out_message) : 0;
+	return (message->at_receive & FRAGI_AT_RECEIVE) != 0
+		       ? finish_receive(tick, message, out_message)
+		       : 0;
 }
 
 /* Receives from the first flow that has a pending message. */
@@ -165,7 +167,7 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 		return receive_from_any(tick, port, out_message);
 	in->next_rx = rx->after;
 	tick->received[tick->received_count++] = message;
-	if (__builtin_expect(message->at_receive != 0, 0))
+	if (__builtin_expect((message->at_receive & FRAGI_AT_RECEIVE) != 0, 0))
 		return notify_and_finish(tick, rx, message, out_message);
 	*out_message = message;
 	fragi_notify_call(rx->taken);
@@ -415,6 +417,20 @@ static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_
 	return 0;
 }
 
+/* Emits a message that is complete. */
+static inline __attribute__((always_inline)) int
+pass_on(struct frag_tick *tick, uint32_t port, struct frag_message *message, uint64_t bytes)
+{
+	const struct fragi_exec_port *out = &tick->ports[port];
+
+	fragi_message_share(message);
+	if (__builtin_expect(out->only_tx != NULL && fragi_stamp_is_tsc, 1) &&
+	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()),
+			     1))
+		return 0;
+	return emit_on_all(tick, port, message);
+}
+
 /* Emits after all checks, with metadata. */
 static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32_t port,
 						  struct frag_message *message)
@@ -425,7 +441,8 @@ static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32
 		frag_message_unref(message);
 		return -EINVAL;
 	}
-	if ((out->type != NULL && !frag_type_equal(message->type, out->type)) ||
+	if ((out->type != NULL && out->type != message->type &&
+	     !frag_type_equal(message->type, out->type)) ||
 	    (out->tensor && message->tensor_count == 0)) {
 		fragi_message_unref(message);
 		return emit_failed(tick, port, -EPROTOTYPE);
@@ -435,8 +452,7 @@ static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32
 		if (message == NULL)
 			return -ENOMEM;
 	}
-	fragi_message_share(message);
-	return emit_on_all(tick, port, message);
+	return pass_on(tick, port, message, fragi_message_bytes(message));
 }
 
 static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, uint32_t port,
@@ -449,12 +465,7 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 				     (out->type != NULL && out->type != message->type),
 			     0))
 		return emit_checked(tick, port, message);
-	fragi_message_share(message);
-	if (__builtin_expect(fragi_stamp_is_tsc, 1) &&
-	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()),
-			     1))
-		return 0;
-	return emit_on_all(tick, port, message);
+	return pass_on(tick, port, message, bytes);
 }
 
 int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message)

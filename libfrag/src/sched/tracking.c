@@ -267,7 +267,7 @@ static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
 		atomic_fetch_add_explicit(tracked->emitted[port], 1, memory_order_relaxed);
 	if (is_mine(tracked, message))
 		return message;
-	if (fragi_message_is_busy(message)) {
+	if (!fragi_message_takes_paths(message)) {
 		message = frag_message_writable(message);
 		if (message == NULL)
 			return NULL;
