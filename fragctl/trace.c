@@ -135,6 +135,15 @@ static void report(const struct tracing *tracing)
 			" records were overwritten before their host sent them, and %" PRIu64
 			" chunks were dropped because the connection had no room; trace for a shorter time, or a less busy application",
 			sums.lost_records, sums.lost_chunks);
+	if (sums.left_records > 0)
+		ctl_complain(
+			"the end is missing: %" PRIu64
+			" records of hosts that ended were dropped because the connection had no room",
+			sums.left_records);
+	if (tracing->has_ended && sums.open_hosts > 0)
+		ctl_complain("the end is missing of %" PRIu32
+			     " host%s: what they did last was dropped, or went with their worker",
+			     sums.open_hosts, sums.open_hosts == 1 ? "" : "s");
 	if (sums.cut > 0)
 		ctl_complain("the trace has the last %" PRIu64 " ticks: the %" PRIu64
 			     " before them are left out; trace for a shorter time",

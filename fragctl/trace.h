@@ -19,10 +19,13 @@ struct ctl_trace_sums {
 	uint64_t backwards;       /* messages without an arrow, which would lead back in time */
 	uint64_t lost_records;    /* overwritten in a host before they were sent */
 	uint64_t lost_chunks;     /* dropped on the way */
-	uint64_t cut;             /* ticks that made room for later ones */
-	uint64_t unmatched;       /* messages without an arrow, because there are too many */
-	int64_t error_ns;         /* between the clocks of two hosts at most */
-	uint32_t unsure_hosts;    /* whose clock was never compared: placed by their system clock */
+	/* of hosts that have ended: records behind the last chunk that has come */
+	uint64_t left_records;
+	uint32_t open_hosts;   /* of which no last chunk has come */
+	uint64_t cut;          /* ticks that made room for later ones */
+	uint64_t unmatched;    /* messages without an arrow, because there are too many */
+	int64_t error_ns;      /* between the clocks of two hosts at most */
+	uint32_t unsure_hosts; /* whose clock was never compared: placed by their system clock */
 };
 
 /* NULL: there is no memory. */

@@ -328,6 +328,10 @@ void ctl_trace_sums(const struct ctl_trace *trace, struct ctl_trace_sums *out)
 		const struct trace_host *host = &trace->hosts[i];
 
 		out->lost_records += host->last.lost;
+		if (host->last.end == FRAGI_TRACE_GOES_ON)
+			out->open_hosts++;
+		else
+			out->left_records += host->last.left;
 		out->lost_chunks += host->lost_chunks;
 		out->unsure_hosts += host->is_unsure;
 		if (host->worst_ns + host->moved_ns > out->error_ns)

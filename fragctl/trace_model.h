@@ -52,7 +52,6 @@ struct trace_host {
 	int64_t moved_ns; /* by what its messages prove */
 	struct trace_moves moves;
 	bool is_unsure;
-	bool ends; /* it has said so */
 };
 
 struct trace_tick {

@@ -128,10 +128,16 @@ static int take_host(struct ctl_trace *trace, const struct fragi_trace_read *rea
 	return read->text[0] != '\0' || host->name == NULL ? keep_text(&host->name, read->text) : 0;
 }
 
+static bool has_ended_in_order(const struct trace_host *host)
+{
+	return host->last.end == FRAGI_TRACE_ENDS;
+}
+
 bool ctl_trace_has_crash(const struct ctl_trace *trace)
 {
 	for (uint32_t i = 0; i < trace->host_count; i++)
-		for (uint32_t k = 0; !trace->hosts[i].ends && k < trace->host_count; k++)
+		for (uint32_t k = 0; !has_ended_in_order(&trace->hosts[i]) && k < trace->host_count;
+		     k++)
 			if (trace->hosts[k].first.host == trace->hosts[i].first.host &&
 			    trace->hosts[k].first.epoch > trace->hosts[i].first.epoch)
 				return true;
@@ -409,9 +415,6 @@ int ctl_trace_take(struct ctl_trace *trace, const uint8_t *bytes, uint32_t size)
 		case FRAGI_TRACE_RECORDS:
 			place(trace, host);
 			taken = take_records(trace, host, &read);
-			break;
-		case FRAGI_TRACE_END:
-			host->ends = true;
 			break;
 		}
 	}

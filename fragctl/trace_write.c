@@ -41,6 +41,7 @@ static const char *thread_name(const struct trace_host *host, uint32_t tid)
 static void write_host(const struct ctl_trace *trace, uint32_t index, FILE *out)
 {
 	const struct trace_host *host = &trace->hosts[index];
+	const uint64_t left = host->last.end != FRAGI_TRACE_GOES_ON ? host->last.left : 0;
 	char text[300], error[24];
 
 	ctl_perfetto_process(out, process_track(index), pid_of(trace, index), host->name);
@@ -58,12 +59,12 @@ static void write_host(const struct ctl_trace *trace, uint32_t index, FILE *out)
 	else
 		snprintf(text, sizeof(text), "clock known to within %s", error);
 	ctl_perfetto_instant(out, process_track(index), host->first_ns, text);
-	if (host->last.lost == 0 && host->lost_chunks == 0)
+	if (host->last.lost == 0 && host->lost_chunks == 0 && left == 0)
 		return;
 	snprintf(text, sizeof(text),
 		 "missing: %" PRIu64 " records that were overwritten, %" PRIu64
-		 " chunks that were dropped on the way",
-		 host->last.lost, host->lost_chunks);
+		 " chunks that were dropped on the way, %" PRIu64 " records at the end",
+		 host->last.lost, host->lost_chunks, left);
 	ctl_perfetto_instant(out, process_track(index), host->last_ns, text);
 }
 

@@ -15,6 +15,7 @@
 
 #define ADDRESSES_MAX 8
 #define TRACE_WAITS_BYTES ((size_t)2 << 20)
+#define TRACE_END_WAITS_BYTES ((size_t)4 << 20)
 
 struct wrk_driver {
 	/* constant once made */
@@ -301,15 +302,16 @@ bool wrk_driver_is_own_user(const struct wrk_driver *driver)
 
 /*
  * A message that people look at delays nothing; by its number it is seen to lack. Of a trace each
- * part counts, so as much may wait as a host has in its ring, and sends at its end. A link of 10
- * Mbit/s takes less than the time of death for that.
+ * part counts, so as much may wait as a host has in its ring. A link of 10 Mbit/s takes less than
+ * the time of death for that. At its end, a host sends as much once more, whatever waits.
  */
 static bool may_pass(const struct wrk_driver *driver, const struct fw_tapped *tapped)
 {
-	const size_t most = fragi_trace_is_chunk(tapped->passed, tapped->size)
-				    ? TRACE_WAITS_BYTES
-				    : FW_CONNECTION_IDLE_BYTES;
+	struct fragi_trace_host host;
+	size_t most = FW_CONNECTION_IDLE_BYTES;
 
+	if (fragi_trace_is_chunk(tapped->passed, tapped->size, &host))
+		most = host.end == FRAGI_TRACE_GOES_ON ? TRACE_WAITS_BYTES : TRACE_END_WAITS_BYTES;
 	return fw_connection_has_room(driver->connection, most);
 }
 

@@ -6,11 +6,10 @@
 void wrk_traced_note(struct wrk_traced *traced, const struct fw_message *message)
 {
 	const struct fw_tapped *tapped = &message->tapped;
-	struct fragi_trace_read read;
-	uint32_t i = 0, at = 0;
+	struct fragi_trace_host last;
+	uint32_t i = 0;
 
-	if (fragi_trace_read(tapped->passed, tapped->size, &at, &read) <= 0 ||
-	    read.kind != FRAGI_TRACE_HOST)
+	if (!fragi_trace_is_chunk(tapped->passed, tapped->size, &last))
 		return;
 	while (i < FRAGI_TRACE_READERS && traced->traces[i].tap != tapped->tap)
 		i++;
@@ -20,7 +19,7 @@ void wrk_traced_note(struct wrk_traced *traced, const struct fw_message *message
 	traced->epoch = message->epoch;
 	traced->host = message->host;
 	traced->traces[i].tap = tapped->tap;
-	traced->traces[i].last = read.host;
+	traced->traces[i].last = last;
 }
 
 void wrk_traced_rest(const struct wrk_traced *traced, const struct fragi_trace_ring *ring,
@@ -41,7 +40,8 @@ void wrk_traced_rest(const struct wrk_traced *traced, const struct fragi_trace_r
 						       &traced->traces[i].last);
 
 		while (has_more) {
-			has_more = fragi_trace_rest_next(&rest, ring, is_end, chunk);
+			has_more = fragi_trace_rest_next(
+				&rest, ring, is_end ? FRAGI_TRACE_ENDS : FRAGI_TRACE_KILLED, chunk);
 			message.tapped = (struct fw_tapped){traced->traces[i].tap, chunk->bytes,
 							    chunk->size};
 			if (fw_message_copy(&message, &copy, &size) == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 
 #define RIG_FAIL(...) cr_assert_fail(__VA_ARGS__)
@@ -187,11 +188,12 @@ static struct fragi_trace_chunk chunk;
 
 static void fill_chunk(struct fragi_trace_ring *ring)
 {
-	const struct fragi_trace_host host = {3, 77, 5, 9, 11, -13, 1700000000000000000};
+	const struct fragi_trace_host host = {
+		3, 77, 5, 9, 0, -13, 1700000000000000000, 0, FRAGI_TRACE_KILLED};
 	const struct fragi_trace_flow flow = {6, true, false, 8, 21, UINT64_C(1) << 33, 17};
 	const struct fragi_trace_peer peer = {4, 6, -123456789, 31000};
 	const struct fragi_interval interval = {{1000, 0}, {1000, 0}};
-	uint64_t place = 0, lost = 0;
+	uint64_t place = 0, lost = 11;
 
 	chunk.size = 0;
 	cr_expect(fragi_trace_add_host(&chunk, &host, "two on lab", "boot time"));
@@ -200,7 +202,6 @@ static void fill_chunk(struct fragi_trace_ring *ring)
 	cr_expect(fragi_trace_add_flow(&chunk, &flow, "", "two.rx.in"));
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_THREAD, 4242, "frag-two"));
 	cr_expect(fragi_trace_add_name(&chunk, FRAGI_TRACE_POOL_NAME, 1, "two.frames"));
-	cr_expect(fragi_trace_add_end(&chunk));
 	fragi_trace_add_records(&chunk, ring, &interval, &place, &lost);
 }
 
@@ -318,10 +319,32 @@ Test(trace, a_host_that_ends_by_itself_is_told_from_one_that_was_ended)
 	cr_assert_not_null(trace);
 	for (host.epoch = 1; host.epoch <= 3; host.epoch++) {
 		chunk.size = 0;
+		host.end = host.epoch == 1 ? FRAGI_TRACE_ENDS : FRAGI_TRACE_KILLED;
 		cr_assert(fragi_trace_add_host(&chunk, &host, "host", ""));
-		cr_assert(host.epoch != 1 || fragi_trace_add_end(&chunk));
 		cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
 		cr_expect_eq(ctl_trace_has_crash(trace), host.epoch == 3);
+	}
+	ctl_trace_destroy(trace);
+}
+
+/* A chunk that was lost at the end shows no gap: the last one that came says what is left. */
+Test(trace, an_end_that_was_lost_is_counted)
+{
+	struct ctl_trace *trace = ctl_trace_create();
+	struct fragi_trace_host host = {.host = 1, .epoch = 1, .left = 70};
+	struct ctl_trace_sums sums;
+
+	cr_assert_not_null(trace);
+	for (host.number = 0; host.number < 3; host.number++) {
+		host.end = host.number == 0 ? FRAGI_TRACE_GOES_ON : FRAGI_TRACE_ENDS;
+		host.left = host.number == 2 ? 0 : 70;
+		chunk.size = 0;
+		cr_assert(fragi_trace_add_host(&chunk, &host, "host", ""));
+		cr_expect_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+		ctl_trace_sums(trace, &sums);
+		cr_expect_eq(sums.open_hosts, host.number == 0, "%" PRIu64, host.number);
+		cr_expect_eq(sums.left_records, host.number == 1 ? 70 : 0, "%" PRIu64, host.number);
+		cr_expect_eq(sums.lost_chunks, 0);
 	}
 	ctl_trace_destroy(trace);
 }
@@ -331,16 +354,18 @@ Test(trace, chunks_are_read_as_they_were_written)
 {
 	struct fragi_trace_ring *ring = ring_create();
 	struct fragi_trace_record record;
+	struct fragi_trace_host host;
 	struct fragi_trace_read read;
 	uint32_t at = 0;
 	int r;
 
 	cr_assert_not_null(ring);
 	put_tick(ring, 2, 1);
+	(void)fragi_trace_take(ring, 1); /* one that is not written yet */
 	fill_chunk(ring);
-	cr_expect(fragi_trace_is_chunk(chunk.bytes, chunk.size));
-	cr_expect_not(fragi_trace_is_chunk(chunk.bytes + 1, chunk.size - 1));
-	cr_expect_not(fragi_trace_is_chunk(chunk.bytes, 0));
+	cr_expect(fragi_trace_is_chunk(chunk.bytes, chunk.size, &host) && host.epoch == 5);
+	cr_expect_not(fragi_trace_is_chunk(chunk.bytes + 1, chunk.size - 1, &host));
+	cr_expect_not(fragi_trace_is_chunk(chunk.bytes, 0, &host));
 	read = read_one(&at, FRAGI_TRACE_HOST);
 	cr_expect_eq(read.host.host, 3);
 	cr_expect_eq(read.host.pid, 77);
@@ -349,6 +374,7 @@ Test(trace, chunks_are_read_as_they_were_written)
 	cr_expect_eq(read.host.lost, 11);
 	cr_expect_eq(read.host.now_ns, -13);
 	cr_expect_eq(read.host.unix_ns, 1700000000000000000);
+	cr_expect(read.host.left == 1 && read.host.end == FRAGI_TRACE_KILLED);
 	cr_expect_str_eq(read.text, "two on lab");
 	cr_expect_str_eq(read.other, "boot time");
 	read = read_one(&at, FRAGI_TRACE_PEER);
@@ -367,7 +393,6 @@ Test(trace, chunks_are_read_as_they_were_written)
 	read = read_one(&at, FRAGI_TRACE_POOL_NAME);
 	cr_expect_eq(read.row, 1);
 	cr_expect_str_eq(read.text, "two.frames");
-	(void)read_one(&at, FRAGI_TRACE_END);
 	read = read_one(&at, FRAGI_TRACE_RECORDS);
 	cr_assert_eq(read.record_count, 2);
 	record = fragi_trace_record_at(&read, 0);
@@ -407,11 +432,13 @@ static uint32_t rest_of(const struct fragi_trace_ring *ring, struct fragi_trace_
 	while (has_more) {
 		const uint64_t number = rest.host.number;
 
-		has_more = fragi_trace_rest_next(&rest, ring, false, &chunk);
+		has_more = fragi_trace_rest_next(&rest, ring, FRAGI_TRACE_KILLED, &chunk);
 		at = 0;
 		read = read_one(&at, FRAGI_TRACE_HOST);
 		cr_expect_eq(read.host.number, number);
 		cr_expect_eq(read.host.unix_ns - read.host.now_ns, 1700, "as they were apart");
+		cr_expect_eq(read.host.end, FRAGI_TRACE_KILLED);
+		cr_expect(has_more == (read.host.left > 0), "so the last one is known");
 		cr_expect(read.text[0] == '\0' && read.other[0] == '\0', "as it was called before");
 		*host = read.host;
 		read = read_one(&at, FRAGI_TRACE_RECORDS);

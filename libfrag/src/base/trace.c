@@ -98,8 +98,10 @@ static uint8_t *put_text(uint8_t *at, const char *text)
 	return at + size;
 }
 
-#define HOST_BYTES 48u
+#define HOST_BYTES 57u
 #define HOST_LOST_AT 24u
+#define HOST_LEFT_AT 48u
+#define HOST_END_AT 56u
 #define FLOW_BYTES 29u
 #define PEER_BYTES 28u
 
@@ -118,6 +120,8 @@ bool fragi_trace_add_host(struct fragi_trace_chunk *chunk, const struct fragi_tr
 	fragi_put64(at + HOST_LOST_AT, host->lost);
 	fragi_put64(at + 32, (uint64_t)host->now_ns);
 	fragi_put64(at + 40, (uint64_t)host->unix_ns);
+	fragi_put64(at + HOST_LEFT_AT, host->left);
+	at[HOST_END_AT] = (uint8_t)host->end;
 	put_text(put_text(at + HOST_BYTES, name), clock);
 	return true;
 }
@@ -164,11 +168,6 @@ bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk, const struct fragi_tr
 	return true;
 }
 
-bool fragi_trace_add_end(struct fragi_trace_chunk *chunk)
-{
-	return item(chunk, FRAGI_TRACE_END, 0) != NULL;
-}
-
 static void put_record(uint8_t *at, const struct fragi_trace_record *record,
 		       const struct fragi_interval *interval)
 {
@@ -192,16 +191,19 @@ static void add_records(struct fragi_trace_chunk *chunk, const struct fragi_trac
 	uint8_t *at = item(chunk, FRAGI_TRACE_RECORDS, 0);
 	uint32_t count;
 
-	if (at == NULL)
-		return;
-	while (FRAGI_TRACE_CHUNK_MAX - chunk->size >=
+	while (at != NULL &&
+	       FRAGI_TRACE_CHUNK_MAX - chunk->size >=
 		       FRAGI_TRACE_TICK_MAX * FRAGI_TRACE_RECORD_BYTES &&
 	       (count = next_within(ring, patience, place, lost, records)) > 0)
 		for (uint32_t i = 0; i < count; i++) {
 			put_record(&chunk->bytes[chunk->size], &records[i], interval);
 			chunk->size += FRAGI_TRACE_RECORD_BYTES;
 		}
-	fragi_put32(&chunk->bytes[begin + 1], chunk->size - begin - ITEM_BYTES);
+	if (at != NULL)
+		fragi_put32(&chunk->bytes[begin + 1], chunk->size - begin - ITEM_BYTES);
+	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LOST_AT], *lost);
+	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LEFT_AT],
+		    atomic_load_explicit(&ring->next, memory_order_relaxed) - *place);
 }
 
 void fragi_trace_add_records(struct fragi_trace_chunk *chunk, const struct fragi_trace_ring *ring,
@@ -264,16 +266,14 @@ bool fragi_trace_rest_begin(struct fragi_trace_rest *rest, const struct fragi_tr
 }
 
 bool fragi_trace_rest_next(struct fragi_trace_rest *rest, const struct fragi_trace_ring *ring,
-			   bool is_end, struct fragi_trace_chunk *chunk)
+			   enum fragi_trace_end end, struct fragi_trace_chunk *chunk)
 {
 	const uint64_t before = rest->place;
 
 	chunk->size = 0;
+	rest->host.end = end;
 	(void)fragi_trace_add_host(chunk, &rest->host, "", "");
-	if (is_end)
-		(void)fragi_trace_add_end(chunk);
 	add_records(chunk, ring, 0, &rest->interval, &rest->place, &rest->host.lost);
-	fragi_put64(&chunk->bytes[ITEM_BYTES + HOST_LOST_AT], rest->host.lost);
 	rest->host.number++;
 	/* another process may write into the ring still: it ends where it ended */
 	return rest->place != before && rest->end - rest->place <= FRAGI_TRACE_SLOTS &&
@@ -304,6 +304,8 @@ static void read_host(const uint8_t *at, struct fragi_trace_read *out)
 		.lost = fragi_get64(at + HOST_LOST_AT),
 		.now_ns = (int64_t)fragi_get64(at + 32),
 		.unix_ns = (int64_t)fragi_get64(at + 40),
+		.left = fragi_get64(at + HOST_LEFT_AT),
+		.end = at[HOST_END_AT],
 	};
 }
 
@@ -369,8 +371,6 @@ int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 		out->record_count = length / FRAGI_TRACE_RECORD_BYTES;
 		return length % FRAGI_TRACE_RECORD_BYTES == 0 ? 1 : -EBADMSG;
 	}
-	if (out->kind == FRAGI_TRACE_END)
-		return length == 0 ? 1 : -EBADMSG;
 	if ((size_t)out->kind >= sizeof(items) / sizeof(*items) || items[out->kind].read == NULL)
 		return -EBADMSG;
 	if (length < items[out->kind].bytes)
@@ -384,12 +384,15 @@ int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 	return body == end ? 1 : -EBADMSG;
 }
 
-bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size)
+bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size, struct fragi_trace_host *out_host)
 {
 	struct fragi_trace_read read;
 	uint32_t at = 0;
 
-	return fragi_trace_read(bytes, size, &at, &read) > 0 && read.kind == FRAGI_TRACE_HOST;
+	if (fragi_trace_read(bytes, size, &at, &read) <= 0 || read.kind != FRAGI_TRACE_HOST)
+		return false;
+	*out_host = read.host;
+	return true;
 }
 
 struct fragi_trace_record fragi_trace_record_at(const struct fragi_trace_read *read, uint32_t i)

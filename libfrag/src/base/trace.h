@@ -141,12 +141,18 @@ enum fragi_trace_item {
 	FRAGI_TRACE_THREAD,
 	FRAGI_TRACE_PEER,
 	FRAGI_TRACE_RECORDS,
-	FRAGI_TRACE_END, /* the host ends, and this is its last burst of chunks */
 	FRAGI_TRACE_POOL_NAME,
 };
 #define FRAGI_TRACE_CHUNK_MAX (96u << 10)
 #define FRAGI_TRACE_TEXT_MAX 1024u
 #define FRAGI_TRACE_RECORD_BYTES 24u
+
+/* Whether more follows. Of the last chunk of a host that ends, `left` is 0. */
+enum fragi_trace_end {
+	FRAGI_TRACE_GOES_ON,
+	FRAGI_TRACE_ENDS,   /* the host ends in order, and this is of its last burst of chunks */
+	FRAGI_TRACE_KILLED, /* the same of a host that ended by itself */
+};
 
 struct fragi_trace_host {
 	uint32_t host; /* its number in the application */
@@ -156,6 +162,8 @@ struct fragi_trace_host {
 	uint64_t lost;   /* records that were overwritten before they were read, since the begin */
 	int64_t now_ns;  /* CLOCK_MONOTONIC */
 	int64_t unix_ns; /* CLOCK_REALTIME at that time */
+	uint64_t left;   /* records that are not in this chunk, or in one before it */
+	enum fragi_trace_end end;
 };
 
 struct fragi_trace_flow {
@@ -214,8 +222,10 @@ FRAGI_API bool fragi_trace_add_flow(struct fragi_trace_chunk *chunk,
 				    const char *to);
 FRAGI_API bool fragi_trace_add_peer(struct fragi_trace_chunk *chunk,
 				    const struct fragi_trace_peer *peer);
-FRAGI_API bool fragi_trace_add_end(struct fragi_trace_chunk *chunk);
-/* The last item: the records of as many ticks as there is room for. */
+/*
+ * The last item: the records of as many ticks as there is room for. The chunk then says how many
+ * are lost and left.
+ */
 FRAGI_API void fragi_trace_add_records(struct fragi_trace_chunk *chunk,
 				       const struct fragi_trace_ring *ring,
 				       const struct fragi_interval *interval, uint64_t *place,
@@ -227,7 +237,7 @@ FRAGI_API void fragi_trace_publish(struct fragi_trace_reader *reader, uint64_t n
 /*
  * What a host that is gone had not sent of a trace. Whatever its ring holds is accepted.
  * begin: host: of the last chunk that has come from it. Returns false: it has no such trace.
- * next: the next chunk. is_end: the host ended in order. Returns whether there is another one.
+ * next: the next chunk. Returns whether there is another one.
  */
 struct fragi_trace_rest {
 	struct fragi_trace_host host; /* of the next chunk */
@@ -238,7 +248,7 @@ FRAGI_API bool fragi_trace_rest_begin(struct fragi_trace_rest *rest,
 				      const struct fragi_trace_ring *ring, uint32_t id,
 				      const struct fragi_trace_host *host);
 FRAGI_API bool fragi_trace_rest_next(struct fragi_trace_rest *rest,
-				     const struct fragi_trace_ring *ring, bool is_end,
+				     const struct fragi_trace_ring *ring, enum fragi_trace_end end,
 				     struct fragi_trace_chunk *chunk);
 
 /*
@@ -247,8 +257,9 @@ FRAGI_API bool fragi_trace_rest_next(struct fragi_trace_rest *rest,
  */
 FRAGI_API int fragi_trace_read(const uint8_t *bytes, uint32_t size, uint32_t *at,
 			       struct fragi_trace_read *out);
-/* Whether the bytes begin as a chunk does. */
-FRAGI_API bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size);
+/* Whether the bytes begin as a chunk does, and with which host. */
+FRAGI_API bool fragi_trace_is_chunk(const uint8_t *bytes, uint32_t size,
+				    struct fragi_trace_host *out_host);
 FRAGI_API struct fragi_trace_record fragi_trace_record_at(const struct fragi_trace_read *read,
 							  uint32_t i);
 

@@ -380,6 +380,8 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 		.lost = trace->lost,
 		.now_ns = interval.last.ns,
 		.unix_ns = unix_now_ns(),
+		.left = atomic_load(&run->ledger.ring->next) - place,
+		.end = is_end ? FRAGI_TRACE_ENDS : FRAGI_TRACE_GOES_ON,
 	};
 
 	trace->chunk.size = 0;
@@ -391,8 +393,6 @@ const struct fragi_trace_chunk *fragi_run_trace_chunk(struct fragi_run *run,
 		add_pools(run, &trace->chunk);
 		trace->threads_ns = interval.last.ns;
 	}
-	if (is_end)
-		(void)fragi_trace_add_end(&trace->chunk);
 	add_names(run, trace);
 	note_levels(run);
 	if (trace->has_named)
