@@ -458,6 +458,27 @@ Test(pump, busy_poll_never_sleeps)
 	close_pump();
 }
 
+/* Where it would sleep at once, and with one core it does. */
+Test(pump, it_does_not_sleep_while_an_event_is_near)
+{
+	const bool may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	long sleeps;
+
+	setenv("FRAG_PUMP", "adaptive", 1);
+	open_pump();
+	cr_expect_geq(sleeps_of_waiting(), 50);
+	fragi_pump_lock(pump);
+	fragi_pump_stay_awake(pump, fragi_now_ns() + PATIENCE_NS);
+	fragi_pump_unlock(pump);
+	sleeps = sleeps_of_waiting();
+	cr_expect(may_spin ? sleeps < 25 : sleeps >= 50);
+	fragi_pump_lock(pump);
+	fragi_pump_stay_awake(pump, fragi_now_ns());
+	fragi_pump_unlock(pump);
+	cr_expect_geq(sleeps_of_waiting(), 50);
+	close_pump();
+}
+
 Test(pump, event_sleeps_at_once)
 {
 	setenv("FRAG_PUMP", "event", 1);

@@ -311,7 +311,14 @@ static void begin_wait(const struct fragi_pump *pump, struct fragi_spin *spin, i
 
 static bool spins_on(const struct fragi_pump *pump, const struct fragi_spin *spin, int64_t now_ns)
 {
-	return pump->busy_poll || fragi_spin_goes_on(spin, now_ns);
+	return pump->busy_poll || fragi_spin_goes_on(spin, now_ns) ||
+	       (pump->adaptive &&
+		now_ns < atomic_load_explicit(&pump->awake_until_ns, memory_order_relaxed));
+}
+
+void fragi_pump_stay_awake(struct fragi_pump *pump, int64_t until_ns)
+{
+	atomic_store_explicit(&pump->awake_until_ns, until_ns, memory_order_relaxed);
 }
 
 static void end_wait(const struct fragi_pump *pump, struct fragi_spin *spin, int64_t until_ns)

@@ -81,6 +81,12 @@ FRAGI_API void fragi_pump_progress(struct fragi_pump *pump);
 FRAGI_API void fragi_pump_hint(struct fragi_pump *pump);
 
 /*
+ * Under the lock: an event is so near that a waiter which drives does not sleep before that time,
+ * unless there is only one core.
+ */
+FRAGI_API void fragi_pump_stay_awake(struct fragi_pump *pump, int64_t until_ns);
+
+/*
  * For what is driven: the lock. try_lock: true when the caller now holds it. unlock runs what was
  * submitted meanwhile.
  */

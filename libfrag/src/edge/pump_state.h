@@ -41,6 +41,7 @@ struct fragi_pump {
 	struct frag_message *disposed[FRAGI_PUMP_DISPOSE_MAX];
 	uint32_t fd_wakes_seen;  /* fd_wakes when the sleeper on the fd has armed */
 	_Atomic uint64_t passed; /* how often compute threads have polled; the holder counts */
+	_Atomic int64_t awake_until_ns;
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
 	_Alignas(64) _Atomic uint32_t driving_thread; /* enum fragi_pump_driving */

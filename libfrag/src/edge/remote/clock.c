@@ -13,11 +13,13 @@
 /*
  * The clocks of peers that read another one than this host: each beat to such a peer asks for its
  * time, and its answer, which is sent at once, carries four times (base/peer_clock.h). Some more
- * questions follow an answer without a wait, and many until the clock is locked: the threads are
- * awake then, so these prove more than the first one.
+ * questions follow an answer without a wait, and many until the clock is locked. Meanwhile the
+ * threads of both hosts do not sleep, so these prove more than the first one: no wake-up of a
+ * thread is part of their round trips.
  */
+#define AWAKE_NS 100000   /* the longest that a thread stays awake for one question or answer */
 #define QUESTIONS_MAX 16u /* without a wait, between two beats */
-#define QUESTIONS_WARM 3u /* of these when it is locked */
+#define QUESTIONS_WARM 6u /* of these when it is locked */
 #define STEP_NS 1000000   /* a suspended machine sleeps for longer */
 #define SLEW 2000         /* ns a second: a change of rate that is reported */
 #define BRACKET_NS 500    /* two clocks were not read together when it took longer */
@@ -131,6 +133,16 @@ static void look(struct fragi_remote *remote)
 	own->looked_ns = now_ns;
 }
 
+/* For as long as three of the best round trips take. */
+static void stay_awake(const struct fragi_remote_endpoint *endpoint)
+{
+	const int64_t now_ns = fragi_now_ns();
+	const int64_t error_ns = fragi_peer_clock_error_ns(&endpoint->clock, now_ns);
+	const int64_t near_ns = error_ns >= 0 && error_ns < AWAKE_NS / 6 ? 6 * error_ns : AWAKE_NS;
+
+	fragi_pump_stay_awake(fragi_remote_of(endpoint)->config.pump, now_ns + near_ns);
+}
+
 static uint32_t changes_of(const struct fragi_remote_clock *own)
 {
 	return (uint32_t)own->steps << 16 | own->slews;
@@ -148,6 +160,7 @@ static void ask(struct fragi_remote_endpoint *endpoint)
 	header.descriptor_bytes = changes_of(&remote->clock);
 	header.publish_ns = fragi_now_ns();
 	fragi_remote_send_header(endpoint, &header);
+	stay_awake(endpoint);
 }
 
 static void answer(struct fragi_remote_endpoint *endpoint, const struct fragi_header *question,
@@ -165,6 +178,8 @@ static void answer(struct fragi_remote_endpoint *endpoint, const struct fragi_he
 	header.descriptor_bytes = changes_of(&remote->clock);
 	header.publish_ns = fragi_now_ns();
 	fragi_remote_send_header(endpoint, &header);
+	if (fragi_remote_clock_is_other(endpoint))
+		stay_awake(endpoint);
 }
 
 static int64_t rounded_s(int64_t ns)
