@@ -2,10 +2,14 @@
 """Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the
 machine's network. An ordinary user makes them as root of a user namespace of its own."""
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import unittest
 
 import cluster
 from slow_link import SlowLink
@@ -32,7 +36,7 @@ IN_ANOTHER_TIME = ("unshare", "--time", "--monotonic", "5000", "--fork", "--kill
 class Clocks(cluster.ClusterTest):
     """Two hosts whose clocks are 5000 s apart, as by namespaces: so the truth is known."""
 
-    APART_NS = 5000 * 10**9
+    apart_ns = 5000 * 10**9
     LOCKED = re.compile(r"the clock of .*: locked, (-?[0-9]+) ns ahead of ours, to within ([0-9]+) ns")
 
     def stream(self, there, clock="", args=(), flags=((), ())):
@@ -68,7 +72,7 @@ class Clocks(cluster.ClusterTest):
         self.assertIn("two clocks", flow["latency_reason"])
 
     def assert_bounds(self, said):
-        for clocks, truth_ns in zip(said, (self.APART_NS, -self.APART_NS)):
+        for clocks, truth_ns in zip(said, (self.apart_ns, -self.apart_ns)):
             self.assertTrue(clocks)
             for offset, bound in clocks:
                 self.assertLessEqual(abs(int(offset) - truth_ns), int(bound))
@@ -91,6 +95,43 @@ class Clocks(cluster.ClusterTest):
             self.assertGreaterEqual(min(int(bound) for _, bound in clocks), slow_s * 1e9 / 2)
         latency = flow["latency_ns"]
         self.assertGreaterEqual(latency["p50"] + latency["error"], slow_s * 1e9)
+
+    def drawn_link(self, draw, address):
+        """Delays of each direction of its own, with a jitter that is much larger at times."""
+        least_s = [draw.choice((0, 0.0002, 0.002, 0.02)) for _ in range(2)]
+        jitter_s = [draw.choice((0, 0.0005, 0.005)) for _ in range(2)]
+
+        def delay(to_server):
+            stall_s = 0.1 if draw.random() < 0.01 else 0
+            return least_s[to_server] + draw.expovariate(1) * jitter_s[to_server] + stall_s
+        link = SlowLink(address, delay)
+        self.addCleanup(link.close)
+        return link
+
+    @unittest.skipUnless(os.environ.get("FRAG_CLOCKS"), "nightly draws more clocks and links")
+    def test_drawn_links(self):
+        """FRAG_CLOCKS pairs of clocks that are apart: the truth is within each bound."""
+        self.env.update({"UCX_TLS": "tcp", "FRAG_DEAD_MS": "20000"})
+        seed, bounds = int(os.environ.get("SEED", "37")), 0
+        for i in range(int(os.environ["FRAG_CLOCKS"])):
+            draw = random.Random(seed + i)
+            with self.subTest("SEED=%d" % (seed + i)):
+                apart_s = draw.randrange(0, 100000)
+                self.apart_ns = apart_s * 10**9
+                there = ("unshare", "--time", "--monotonic", str(apart_s), "--fork", "--kill-child")
+                links = [self.drawn_link(draw, "127.2.%d.%d" % (i % 250, side)) for side in (2, 3)]
+                flags = [link.flags() for link in links]
+                _, said = self.stream(there, args=("--edge", "ucx"), flags=flags)
+                self.assert_bounds(said)
+                bounds += sum(map(len, said))
+                for link in links:
+                    link.close()
+        print("%d bounds held" % bounds, file=sys.stderr)
+
+
+def environment(pid):
+    with open("/proc/%d/environ" % pid, encoding="utf-8", errors="replace") as f:
+        return f.read()
 
 
 class KeptDifferently(cluster.ClusterTest):
@@ -185,6 +226,44 @@ flows:
         self.wait_until("an event", lambda: re.search(
             r" clock +stream lost, and locked again \(one of them has stepped\): the clock of fragment1 on worker first, "
             "as fragment2 on worker second compares it", events()))
+
+    def test_a_virtual_machine_that_was_paused_and_a_clock_that_was_set_make_no_time_negative(self):
+        """All processes of the second machine stand still for 2 s, and so do its clocks; then
+        somebody sets its system clock back by an hour."""
+        self.env["FRAG_DEAD_MS"] = "20000"
+        paused, put_back = self.path("paused"), self.path("set")
+        self.begin(FRAG_SHIFT_PAUSED=paused, FRAG_SHIFT_SET=put_back)
+        for worker in (self.first, self.second):
+            worker.wait_line("the clock of fragment. on worker [a-z]*: locked")
+        top = self.start("fragctl", "top", "stream", "--output", "json", "--every", "250ms", "--address", self.address)
+        trace = self.start("fragctl", "trace", "stream", "--for", "1h", "-o", self.path("t.pftrace"), "--address",
+                           self.address)
+        trace.wait_line("traces stream")
+        machine = [pid for pid in self.ours(reporters=True) if paused in environment(pid)]
+        self.assertGreaterEqual(len(machine), 2, "the worker and its host")
+        began = time.monotonic()
+        for pid in machine:
+            os.kill(pid, signal.SIGSTOP)
+        self.wait_until("2 s", lambda: time.monotonic() >= began + 2)
+        self.write("paused", "")
+        for pid in machine:
+            os.kill(pid, signal.SIGCONT)
+        self.first.wait_line("the clock of fragment2 on worker second has stepped, .*: acquiring, times from there are not")
+        for worker in (self.first, self.second):
+            self.wait_until("locked again", lambda worker=worker: worker.stderr.count(": locked, ") == 2)
+        self.write("set", "")
+        self.wait_until("looks after that", lambda n=top.stdout.count("\n"): top.stdout.count("\n") > n + 5)
+        for p in (trace, top, self.app):
+            p.signal(signal.SIGINT)
+        self.assertEqual(trace.wait(), 0, trace.stderr)
+        self.assertRegex(trace.stdout, r"[1-9]\d* ticks and [1-9]\d* messages of 2 hosts, clocks to within ")
+        self.assertEqual(self.app.wait(), 0, self.app.stderr)
+        top.wait()
+        latency = self.flow(self.summary(self.app), "fragment1.tx.out")["latency_ns"]
+        self.assertGreater(latency["count"], 0)
+        self.assertLess(latency["max"], 60e9)
+        for printed in (top.stdout, self.app.stdout, trace.stdout):
+            self.assertEqual(re.findall(r'"[a-z_]*_(?:ns|s)": *-[0-9].*|(?<![0-9e:T])-[0-9.]+ (?:us|ms|ns|s)\b', printed), [])
 
 
 class TwoNodes(cluster.ClusterTest):
