@@ -40,8 +40,9 @@ node-tests: deps-ai
 		--require-hashes --only-binary=:all: --no-deps --target $(NODE_TESTS) \
 		--requirement mk/ai/requirements-nodes.txt && touch $(NODE_TESTS)/complete; }
 	@$(MAKE) --no-print-directory -s $(B)/tests/inference/run_model
-	@for e in openvino onnxruntime; do PYTHONPATH=$(NODE_TESTS) python3 \
-		tests/inference/node_tests.py $(B)/tests/inference/run_model $$e $(AI)/$$e || \
+	@for e in openvino onnxruntime; do ORT_DISABLE_TELEMETRY=1 PYTHONPATH=$(NODE_TESTS) \
+		python3 tests/inference/node_tests.py $(B)/tests/inference/run_model $$e \
+		$(AI)/$$e || \
 		exit 1; done
 
 # The engines of tests, which are loaded in place of OpenVINO and ONNX Runtime. The provider of the

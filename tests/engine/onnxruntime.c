@@ -15,7 +15,8 @@
  *
  * A run fills output k with the first element of the first input plus k. On a GPU it has a stream
  * copy the first element to every place, and returns. FRAG_TEST_ENGINE_VERSION changes the version;
- * FRAG_TEST_ENGINE_LOG names a file that gets a line for each session, and one for each run.
+ * FRAG_TEST_ENGINE_LOG names a file that gets a line for each session and each run, and whether
+ * telemetry is off.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -120,8 +121,10 @@ static const char *GetErrorMessage(const ort_status_t *status)
 
 static ort_status_t *CreateEnv(int severity, const char *id, ort_env_t **out)
 {
+	const char *off = getenv("ORT_DISABLE_TELEMETRY");
 	static int only;
 
+	report("telemetry", off != NULL && strcmp(off, "1") == 0 ? "off" : "on", 0);
 	*out = (ort_env_t *)&only;
 	return NULL;
 }

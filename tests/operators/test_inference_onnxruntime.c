@@ -36,6 +36,7 @@ static void use_engine(void)
 	snprintf(gate, sizeof(gate), "%s/gate", folder);
 	setenv("FRAG_TEST_ENGINE_LOG", log_path, 1);
 	setenv("FRAG_TEST_ENGINE_GATE", gate, 1);
+	unsetenv("ORT_DISABLE_TELEMETRY");
 	load_fake();
 }
 
@@ -141,6 +142,8 @@ Test(ops_onnxruntime, runs_models_on_the_cpu)
 		frag_harness_destroy(h);
 	}
 	cr_expect(is_logged("session cpu 3\n"));
+	/* nothing about the models leaves the machine */
+	cr_expect(is_logged("telemetry off") && !is_logged("telemetry on"));
 }
 
 Test(ops_onnxruntime, an_input_without_a_shape_takes_any)

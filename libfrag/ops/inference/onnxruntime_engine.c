@@ -106,6 +106,12 @@ static int open_locked(struct frag_err *err)
 
 	if (is_open)
 		return 0;
+	/*
+	 * Microsoft's builds for Linux from 1.29 on send names and hashes of models to it, unless
+	 * this is set when the library is loaded.
+	 */
+	if (setenv("ORT_DISABLE_TELEMETRY", "1", 1) < 0)
+		return frag_err_set(err, -ENOMEM, "out of memory for ONNX Runtime");
 	library = inference_library_open("FRAG_ONNXRUNTIME", "onnxruntime", LIBRARY);
 	if (library == NULL)
 		return frag_err_set(
