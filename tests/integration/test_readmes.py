@@ -21,7 +21,8 @@ NAMES = sorted(n for n in os.listdir(EXAMPLES)
                if glob.glob(os.path.join(EXAMPLES, n, "*.yaml")))
 MODELS = os.path.join(cluster.TOP, ".cache", "ai", "complete")
 PLUGINS = os.path.join(cluster.BUILD, "lib", "frag", "plugins")
-NEEDS = {"libvideo.so": r"replayer|camera|people|street", "libviewer.so": "^video_replayer$|network_camera|cameras|people|watch_street",
+NEEDS = {"libvideo.so": r"replayer|camera|people|street|holohub",
+         "libviewer.so": "^video_replayer$|network_camera|cameras|people|watch_street|holohub",
          "libcapture.so": "v4l2"}
 PROSE_LINES = 10
 # How far a run is, where it takes longer than a second.
