@@ -224,15 +224,22 @@ class Trace(cluster.ClusterTest):
             self.assertNotIn("within 0 ns", p.stdout)
         self.end()
 
+    def wait_for_messages(self, count):
+        received = self.b.stderr.count("Rx message")
+        self.wait_until("%d messages" % count, lambda: self.b.stderr.count("Rx message") > received + count)
+
     def test_a_host_that_is_killed_and_started_again_is_there_twice(self):
         self.begin()
-        killed = self.start("fragctl", "trace", "traced", "--for", "3s", "-o", self.path("t.pftrace"),
+        killed = self.start("fragctl", "trace", "traced", "--for", "60s", "-o", self.path("t.pftrace"),
                             "--address", self.address)
-        (two,) = [pid for pid in self.hosts() if parent(pid) == self.b.pid]
+        hosts = lambda: [pid for pid in self.hosts() if parent(pid) == self.b.pid]
+        (two,) = hosts()
         killed.wait_line("traces traced for ")
-        received = self.b.stderr.count("Rx message")
-        self.wait_until("it is traced", lambda: self.b.stderr.count("Rx message") > received + 200)
+        self.wait_for_messages(200)
         os.kill(two, signal.SIGKILL)
+        self.wait_until("another process", lambda: any(pid != two for pid in hosts()))
+        self.wait_for_messages(200)
+        killed.signal(signal.SIGINT)
         self.assertEqual(killed.wait(), 0, killed.stderr)
         trace = self.read(killed.stdout)
         self.assertIn("started again", [name for name, _ in trace.instants])
