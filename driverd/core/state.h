@@ -48,7 +48,7 @@
 struct drv_lines {
 	struct drv_log *logs;
 	size_t count;
-	uint64_t last; /* number of the last line */
+	uint64_t last; /* the largest number of a line */
 };
 
 #define DRV_FOREIGN_MAX 64

@@ -107,10 +107,13 @@ WORLD_TEST(driver_lines, a_part_is_shown_alone, serve)
 WORLD_TEST(driver_lines, a_follower_gets_what_comes_and_nothing_of_others, serve)
 {
 	const struct fw_message *m;
+	const struct fw_logs *logs;
+	uint64_t last;
 
 	runs_as(w, 3, "other", 2);
-	cr_assert_not_null(
-		ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .follow = true}));
+	logs = ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .follow = true});
+	cr_assert_not_null(logs);
+	last = logs->last;
 	writes(w, "of the other one", 0);
 	cr_expect_null(taken(w, CLIENT, FW_LOGS));
 	speaking_run = speaking_epoch[1] = 1;
@@ -119,6 +122,7 @@ WORLD_TEST(driver_lines, a_follower_gets_what_comes_and_nothing_of_others, serve
 	cr_expect_eq(m->reply_to, 4);
 	cr_assert_eq(m->logs.count, 1);
 	cr_expect_str_eq(m->logs.rows[0].text, "hello");
+	cr_expect_eq(m->logs.rows[0].number, last + 1, "lines of others are no gap");
 	cr_assert_not_null(ask(w, 5, (struct fw_watch_logs){.name = "app"}), "it follows no more");
 	writes(w, "again", 0);
 	cr_expect_null(taken(w, CLIENT, FW_LOGS));

@@ -89,6 +89,19 @@ static const char *put(char **at, const char *text, size_t length)
 	return copy;
 }
 
+/*
+ * Without gaps in a log, so that a reader sees what it has missed. A new log goes on behind all
+ * others: one of that name may have been there, and a reader that has followed it.
+ */
+static uint64_t next_number(struct drv_lines *lines, const struct drv_log *log)
+{
+	uint64_t number = (log->newest != 0 ? log->newest : lines->last) + 1;
+
+	if (lines->last < number)
+		lines->last = number;
+	return number;
+}
+
 static void append(struct drv_core *core, struct drv_log *log, const struct fw_line *from,
 		   const char *worker)
 {
@@ -101,7 +114,7 @@ static void append(struct drv_core *core, struct drv_log *log, const struct fw_l
 	if (line == NULL)
 		return;
 	make_room(core, log, bytes);
-	*line = (struct drv_line){.number = ++core->lines.last,
+	*line = (struct drv_line){.number = next_number(&core->lines, log),
 				  .unix_ns = unix_now(core),
 				  .level = (enum fragi_log_level)from->level,
 				  .bytes = bytes};

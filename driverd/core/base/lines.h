@@ -26,7 +26,7 @@ struct drv_log {
 	char application[FRAG_NAME_MAX + 1];
 	struct drv_line *first, **last;
 	size_t count, bytes;
-	uint64_t newest; /* number of its last line */
+	uint64_t newest; /* number of its last line; 0: none has come */
 };
 
 /* The log of an application; NULL: it has none. */
