@@ -5,7 +5,9 @@ import gc
 import importlib.util
 import io
 import os
+import sys
 import tempfile
+import types
 import unittest
 from unittest import mock
 
@@ -210,6 +212,19 @@ class Loggers(unittest.TestCase):
             app, log_python_object_contents=False, max_metadata_items=1)))
         self.assertIn("Python Object\nMetadataDictionary(size=2) {'second': Python Object, "
                       "... (1 more)}", err)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_contents_of_tensors_wait_in_the_queue_for_large_ones(self):
+        app = Application()
+        tensor = Tensor(numpy.full(3, 7, "uint8"))
+        without = {"enable_large_data_queue": False}
+        for data, options, is_large in ((tensor, {}, True), ({"a": tensor}, {}, True),
+                                        (7, {}, False), (tensor, without, False)):
+            logger = AsyncConsoleLogger(app, **options)
+            with contextlib.redirect_stderr(io.StringIO()) as err:
+                logger._take(data, "tx.out", -1, None, True, None)
+                logger._finish()
+            self.assertEqual("data=[7, 7, 7]" in err.getvalue(), is_large, err.getvalue())
 
 
 class Operators(unittest.TestCase):
@@ -607,6 +622,25 @@ class Recordings(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "is damaged"), \
                         contextlib.redirect_stderr(io.StringIO()):
                     self.play(ignore_corrupted_entities=False)
+
+    def test_tensors_of_a_gpu_are_played_there(self):
+        """Where there is none, in memory of the system."""
+        class OnGpu(numpy.ndarray):
+            __cuda_array_interface__ = {}
+
+        writer = _entities.Writer(self.folder, "video")
+        writer.write({"gpu": numpy.ones(3, "uint8").view(OnGpu), "cpu": numpy.ones(2)}, 0)
+        writer.close()
+        reader = _entities.Reader(self.folder, "video")
+        self.addCleanup(reader.close)
+        for is_there, expected in ((True, "of 3"), (False, "[1, 1, 1]")):
+            cupy = types.SimpleNamespace(asarray=lambda array: "of %d" % array.sum())
+            with mock.patch.object(_entities, "has_gpu", lambda: is_there), \
+                    mock.patch.dict(sys.modules, cupy=cupy):
+                tensors = reader.read(0)
+            played = tensors["gpu"]
+            self.assertEqual(str(getattr(played, "tolist", lambda: played)()), expected)
+            self.assertEqual(tensors["cpu"].tolist(), [1, 1])
 
     def test_what_no_file_holds(self):
         writer = _entities.Writer(self.folder, "video")

@@ -8,6 +8,8 @@ A message is a header and its tensors, each with a header, its name, its shape a
 import os
 import struct
 
+from ._gpu import has_gpu
+
 _INDEX = struct.Struct("=QQQ")  # nanoseconds, size, offset
 _ENTITY = struct.Struct("=QIQIQQ")  # size, checksum, number, flags, count of components, reserved
 _COMPONENT = struct.Struct("=QQQQ")  # size, id of the type, length of the name
@@ -15,7 +17,7 @@ _TENSOR = struct.Struct("=iiQI8i8Q")  # storage, type, bytes of an element, rank
 _TENSOR_ID = (0x377501d69abf447c, 0xa6170114d4f33ab8)
 _TYPES = (None, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
           "float32", "float64")
-_SYSTEM = 2  # memory of the system
+_DEVICE, _SYSTEM = 1, 2  # memory of a GPU, and of the system
 _SIZE_MAX = 1 << 30
 _COMPONENTS_MAX = 1024
 
@@ -35,7 +37,7 @@ class Writer:
         self._offset = self._count = 0
 
     def write(self, tensors, time_ns, flush=False):
-        """tensors: a dict from names to numpy arrays."""
+        """tensors: a dict from names to arrays of numpy or CuPy."""
         parts = [_ENTITY.pack(0, 0, self._count, 0, len(tensors), 0)]
         for name, array in tensors.items():
             parts += _component(name, array)
@@ -64,8 +66,9 @@ def _component(name, array):
         strides.insert(0, step)
         step *= side
     text = name.encode()
+    storage = _DEVICE if hasattr(array, "__cuda_array_interface__") else _SYSTEM
     return (_COMPONENT.pack(0, *_TENSOR_ID, len(text)), text,
-            _TENSOR.pack(_SYSTEM, _TYPES.index(array.dtype.name), array.itemsize, array.ndim,
+            _TENSOR.pack(storage, _TYPES.index(array.dtype.name), array.itemsize, array.ndim,
                          *array.shape, *[1] * rest, *strides, *[0] * rest), data)
 
 
@@ -86,7 +89,7 @@ class Reader:
         return self._entries[number][0]
 
     def read(self, number):
-        """The tensors of a message: a dict from names to numpy arrays."""
+        """The tensors of a message: a dict from names to arrays."""
         _, size, offset = self._entries[number]
         if not _ENTITY.size <= size <= _SIZE_MAX:
             raise ValueError("message %d says that it has %d bytes" % (number, size))
@@ -99,6 +102,17 @@ class Reader:
 
     def close(self):
         self._file.close()
+
+
+def _placed(array, storage):
+    """On the GPU again if the recorded tensor was there, where there are one and CuPy."""
+    if storage == _DEVICE and has_gpu():
+        try:
+            import cupy
+            return cupy.asarray(array)
+        except ImportError:
+            pass
+    return array
 
 
 def _tensors(data):
@@ -114,7 +128,7 @@ def _tensors(data):
             raise ValueError("a component is no tensor")
         name = data[at:at + length].decode()
         at += length
-        _, kind, itemsize, rank, *sides = _TENSOR.unpack_from(data, at)
+        storage, kind, itemsize, rank, *sides = _TENSOR.unpack_from(data, at)
         at += _TENSOR.size
         shape = sides[:rank]
         if not 0 < kind < len(_TYPES) or rank > 8 or min(shape, default=0) < 0:
@@ -125,6 +139,6 @@ def _tensors(data):
             total *= side
         if dtype.itemsize != itemsize or total * itemsize > len(data) - at:
             raise ValueError("tensor '%s' is longer than the message" % name)
-        tensors[name] = numpy.frombuffer(data, dtype, total, at).reshape(shape)
+        tensors[name] = _placed(numpy.frombuffer(data, dtype, total, at).reshape(shape), storage)
         at += total * itemsize
     return tensors

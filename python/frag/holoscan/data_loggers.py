@@ -157,7 +157,7 @@ class AsyncConsoleLogger(_Console, AsyncDataLoggerResource):
 
     def _is_large(self, data):
         return (self._given["log_tensor_data_content"] and self._given["enable_large_data_queue"]
-                and _is_tensor_map(data))
+                and (_is_tensor_map(data) or isinstance(data, Tensor)))
 
     def _log_entry(self, large, data, unique_id, acquisition, metadata, io_type, stream):
         category = "Content" if large else \

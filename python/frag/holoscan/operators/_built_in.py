@@ -192,16 +192,11 @@ class VideoStreamRecorderOp(NativeOperator):
         if not message or not all(map(is_tensor_like, message.values())):
             raise RuntimeError("%s records tensors, and it has received %s" % (
                 self.name, ", ".join(type(x).__name__ for x in message.values())))
-        self._writer.write({name: _host_array(x) for name, x in message.items()}, time.time_ns(),
+        self._writer.write({name: as_array(x) for name, x in message.items()}, time.time_ns(),
                            self._given["flush_on_tick"])
 
     def stop(self):
         self._writer.close()
-
-
-def _host_array(tensor):
-    array = as_array(tensor)
-    return array.get() if hasattr(array, "get") else array  # of a GPU
 
 
 class InferenceOp(NativeOperator):
