@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
+#include <fragctl/promise.h>
 #include <fragctl/service.h>
 #include <fragctl/table.h>
 #include <fragctl/top_window.h>
@@ -42,8 +43,10 @@ static void print_placement(const struct fw_placement_row *row)
 static void print_all(const struct fw_explanation *all, const struct ctl_top_window *window)
 {
 	printf("%s: %s\n", all->name, all->state);
-	if (window->count > 0)
+	if (window->count > 0) {
 		print_cause(&window->apps[0]);
+		ctl_promises_print(&window->apps[0].look, stdout);
+	}
 	for (uint32_t i = 0; i < all->placement_count; i++)
 		print_placement(&all->placements[i]);
 	for (uint32_t i = 0; i < all->route_count; i++) {
@@ -101,8 +104,10 @@ static void print_json(const struct fw_explanation *all, const struct ctl_top_wi
 {
 	struct ctl_json json = ctl_json_begin(stdout);
 
-	if (window->count > 0)
+	if (window->count > 0) {
 		ctl_top_json_cause(&json, &window->apps[0]);
+		ctl_promises_json(&json, &window->apps[0].look);
+	}
 	ctl_row_members(&json, &explanation, all);
 	ctl_json_end(&json);
 }

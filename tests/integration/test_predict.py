@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates and budgets: what validate predicts, and the summary of a run that was otherwise."""
 import json
+import subprocess
 
 import cluster
+from test_nodes import IN_ANOTHER_TIME
+from test_service import ServiceTest
 
 APP = """
 frag: 1
@@ -31,6 +34,19 @@ operators:
     conditions: [{type: periodic, recess_period: 20ms}, {type: count, count: 25}]
   rx: {type: ping_rx}
 flows: [tx -> rx]
+"""
+ACROSS = """
+frag: 1
+application: across
+extensions: [libslow.so]
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx, rate: 50hz, conditions: [{type: periodic, recess_period: 20ms}]}
+  two:
+    operators:
+      slow: {type: slow_rx, budget: 5ms, parameters: {sleep_ms: 50}}
+flows: [{from: one.tx.out, to: two.slow.in, capacity: 4, policy: pop}]
 """
 
 
@@ -85,3 +101,31 @@ class Predict(cluster.ClusterTest):
         self.assertEqual(run.wait(), 0, run.stderr)
         for op in self.summary(run)["fragments"][0]["operators"]:
             self.assertEqual((op["predicted"]["rate_mhz"], op["predicted"]["differs"]), (50000, False))
+
+
+class Explained(ServiceTest):
+    def test_explain_compares_over_two_workers(self):
+        """The second one has clocks of its own, and its operator cannot keep up."""
+        has_clocks = subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode == 0
+        self.serve()
+        for name, prefix in (("one", ()), ("two", IN_ANOTHER_TIME if has_clocks else ())):
+            self.worker("--name", name, fragments=name, prefix=prefix)
+        self.ok("start", self.write("app.yaml", ACROSS))
+
+        def found():
+            text, document = self.ok("explain", "across"), self.json("explain", "across")
+            rows = {row["operator"]: row for row in document["promises"]}
+            flows = document["flow_promises"]
+            return (text, rows, flows[0]) if len(rows) == 2 and rows["two.slow"]["compute_p50_ns"] and flows else None
+        text, rows, flow = self.wait_until("all of it is measured", found)
+        self.assertRegex(text, r"rates and budgets promise:\n  one\.tx: 50 ticks a second, and it had [0-9.]+")
+        self.assertRegex(text, r"  two\.slow: 50 ticks a second, and it had [0-9.]+, more than 20 % less; a tick in "
+                         r"5\.0 ms, and half of them took [0-9.]+ ms, more than 20 % more\n")
+        self.assertRegex(text, r"  one\.tx\.out -> two\.slow\.in: 80\.0 ms until a message is received and its credit "
+                         r"is back, and half of them were received after [0-9.]+ [mun]?s")
+        slow = rows["two.slow"]
+        self.assertEqual((slow["promised_mhz"], slow["budget_ns"]), (50000, 5000000))
+        self.assertLess(slow["measured_mhz"], 40000)
+        self.assertGreaterEqual(slow["compute_p50_ns"], 40000000)
+        self.assertEqual((flow["from"], flow["to"], flow["allowed_ns"]), ("one.tx.out", "two.slow.in", 80000000))
+        self.assertEqual(flow["latency_error_ns"] > 0, has_clocks)
