@@ -4,11 +4,17 @@
  * nothing of frag but the declarations.
  *
  * usage: network MODEL PROVIDER resident|host COUNT SIDE...
+ *        network MODEL PROVIDER compare REFERENCE INPUT SIDE...
  *
  * resident: input and outputs stay on the GPU, and each run is waited for; host: the input comes
  * from host memory each time, and the outputs go there. SIDE: of the input. Prints "RATE P50 P99":
  * runs a second, and times of a run in ms, behind the first tenth.
+ *
+ * compare: what MODEL makes beside what the model REFERENCE makes on the CPU, from the input that is
+ * in the file INPUT, a number behind the other. Prints for each output "NUMBER SHARE": the largest
+ * difference, as a share of the largest number of the output.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +74,85 @@ static ort_session_t *open_model(const char *path, const char *provider)
 	return session;
 }
 
+/* Runs a model once. Returns its outputs, in memory of the host. */
+static ort_value_t **results_of(const char *path, const char *provider, void *data, size_t bytes,
+				const int64_t *sides, size_t ndim, int type, size_t *out_count)
+{
+	ort_session_t *session = open_model(path, provider);
+	ort_value_t *input = NULL, **results;
+	ort_run_options_t *options;
+	ort_memory_info_t *host;
+	ort_binding_t *binding;
+	char *name;
+
+	need(ort->CreateMemoryInfo("Cpu", ORT_ARENA_ALLOCATOR, 0, ORT_MEM_DEFAULT, &host));
+	need(ort->CreateRunOptions(&options));
+	need(ort->CreateIoBinding(session, &binding));
+	need(ort->SessionGetInputName(session, 0, ort->allocator, &name));
+	need(ort->CreateTensorWithDataAsOrtValue(host, data, bytes, sides, ndim, type, &input));
+	need(ort->BindInput(binding, name, input));
+	need(ort->SessionGetOutputCount(session, out_count));
+	for (size_t i = 0; i < *out_count; i++) {
+		need(ort->SessionGetOutputName(session, i, ort->allocator, &name));
+		need(ort->BindOutputToDevice(binding, name, host));
+	}
+	need(ort->RunWithBinding(session, options, binding));
+	need(ort->GetBoundOutputValues(binding, ort->allocator, &results, out_count));
+	return results;
+}
+
+static const float *floats_of(ort_value_t *value, size_t *out_count)
+{
+	ort_shape_info_t *info;
+	int64_t shape[8];
+	size_t ndim = 0;
+	int type = 0;
+	void *data;
+
+	need(ort->GetTensorTypeAndShape(value, &info));
+	need(ort->GetTensorElementType(info, &type));
+	need(ort->GetDimensionsCount(info, &ndim));
+	if (type != ORT_FLOAT || ndim > 8) {
+		fprintf(stderr, "network: an output is not of f32\n");
+		exit(1);
+	}
+	need(ort->GetDimensions(info, shape, ndim));
+	*out_count = 1;
+	for (size_t i = 0; i < ndim; i++)
+		*out_count *= (size_t)shape[i];
+	need(ort->GetTensorMutableData(value, &data));
+	return data;
+}
+
+/* The file has an f32 or a u8 for each number, which its size tells. */
+static int compare(char **argv, const int64_t *sides, size_t ndim, size_t numbers)
+{
+	FILE *file = fopen(argv[5], "rb");
+	void *data = calloc(numbers, sizeof(float));
+	size_t bytes = file != NULL ? fread(data, 1, numbers * sizeof(float), file) : 0, count = 0;
+	int type = bytes == numbers ? ORT_UINT8 : ORT_FLOAT;
+	ort_value_t **here, **there;
+
+	if (bytes != numbers && bytes != numbers * sizeof(float)) {
+		fprintf(stderr, "network: %s has not %zu numbers\n", argv[5], numbers);
+		return 1;
+	}
+	here = results_of(argv[4], "cpu", data, bytes, sides, ndim, type, &count);
+	there = results_of(argv[1], argv[2], data, bytes, sides, ndim, type, &count);
+	for (size_t i = 0; i < count; i++) {
+		size_t size = 0, other = 0;
+		const float *a = floats_of(here[i], &size), *b = floats_of(there[i], &other);
+		float most = 0.0f, largest = 0.0f;
+
+		for (size_t k = 0; k < size && k < other; k++) {
+			most = fmaxf(most, fabsf(a[k] - b[k]));
+			largest = fmaxf(largest, fabsf(a[k]));
+		}
+		printf("%zu %.2g\n", i, size == other ? (double)(most / largest) : 1.0);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int64_t sides[SIDES_MAX] = {0};
@@ -82,6 +167,13 @@ int main(int argc, char **argv)
 	double *times, begin, start, sum;
 	void *data;
 
+	if (argc > 6 && argc <= 6 + SIDES_MAX && strcmp(argv[3], "compare") == 0) {
+		size_t numbers = 1;
+
+		for (int i = 6; i < argc; i++)
+			numbers *= (size_t)(sides[i - 6] = atoi(argv[i]));
+		return compare(argv, sides, (size_t)(argc - 6), numbers);
+	}
 	if (argc < 6 || argc > 5 + SIDES_MAX)
 		return 2;
 	is_resident = strcmp(argv[3], "resident") == 0;

@@ -42,7 +42,7 @@ static void reach_all(struct convert_job *job)
 		reached(job->across_taps, columns * 2 * (size_t)job->across * sizeof(float));
 	job->down_taps = reached(job->down_taps, rows * 2 * (size_t)job->down * sizeof(float));
 	for (size_t c = 0; c < 3 && job->planes[c] != NULL; c++)
-		job->planes[c] = reached(job->planes[c], sizeof(float));
+		job->planes[c] = reached(job->planes[c], out_element);
 }
 
 #define RUN(name, convert)                                                                         \
@@ -61,7 +61,7 @@ static void reach_all(struct convert_job *job)
 	}
 #define RUN_ANY(name, float_input, channels, taps)                                                 \
 	RUN(name, convert_pixels(&job, x, y, float_input, channels, taps))
-#define RUN_RGB(name, has_line) RUN(name, convert_rgb(&job, x, y, has_line))
+#define RUN_RGB(name, store) RUN(name, convert_rgb(&job, x, y, store))
 RUN(convert_beside, convert_pads(&job, x, y))
 CONVERT_KERNELS(RUN_ANY)
 CONVERT_RGB_KERNELS(RUN_RGB)

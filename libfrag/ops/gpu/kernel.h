@@ -17,6 +17,8 @@
 #define GPU_SYNC() __syncthreads()
 #define GPU_ADD(counter, value) atomicAdd(counter, value)
 #define GPU_MIN(least, value) ((void)atomicMin(least, value))
+/* Byte i of the result is that byte of high:low which four bits of the selector name. */
+#define GPU_BYTES(low, high, selector) __byte_perm(low, high, selector)
 
 #define GPU_KERNEL(name, job_type, run)                                                            \
 	extern "C" __global__ void name(const struct job_type job)                                 \
@@ -47,6 +49,18 @@ GPU_INLINE uint32_t gpu_add(uint32_t *counter, uint32_t value)
 GPU_INLINE void gpu_min(uint32_t *least, uint32_t value)
 {
 	*least = value < *least ? value : *least;
+}
+
+#define GPU_BYTES(low, high, selector) gpu_bytes(low, high, selector)
+
+GPU_INLINE uint32_t gpu_bytes(uint32_t low, uint32_t high, uint32_t selector)
+{
+	uint64_t all = (uint64_t)high << 32 | low;
+	uint32_t bytes = 0;
+
+	for (int i = 0; i < 4; i++)
+		bytes |= (uint32_t)(all >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
+	return bytes;
 }
 #endif
 

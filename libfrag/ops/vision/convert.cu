@@ -19,5 +19,5 @@ CONVERT_KERNELS(KERNEL)
 KERNEL_OF(convert_beside, convert_pads(&job, x, y), 1)
 
 /* 8 blocks on a multiprocessor: a frame of 720p is then on all of an H100 at once. */
-#define RGB_KERNEL(name, has_line) KERNEL_OF(name, convert_rgb(&job, x, y, has_line), 8)
+#define RGB_KERNEL(name, store) KERNEL_OF(name, convert_rgb(&job, x, y, store), 8)
 CONVERT_RGB_KERNELS(RGB_KERNEL)

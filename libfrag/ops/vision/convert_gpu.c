@@ -28,21 +28,21 @@ int vision_convert_gpu_is_built(void)
 	return ptx != NULL;
 }
 
-#define RGB_NAME(name, has_line) #name,
+#define RGB_NAME(name, store) #name,
 static const char *const rgb_kernels[] = {CONVERT_RGB_KERNELS(RGB_NAME)};
 
 /* Whether convert_rgb.h has this conversion. Then job->planes[c] is where channel c goes. */
 static bool settle_planes(struct convert_job *job)
 {
+	const size_t element = job->is_float ? sizeof(float) : 1;
 	bool fits = job->in_is_float == 0 && job->in_channels == 3 && job->across == 2 &&
-		    job->down == 2 && job->is_float != 0 && job->channels == 3 &&
-		    job->in_row_bytes % 4 == 0 && job->in_row_bytes <= UINT32_MAX;
+		    job->down == 2 && job->channels == 3 && job->in_row_bytes % 4 == 0 &&
+		    job->in_row_bytes <= UINT32_MAX;
 
 	memset(job->planes, 0, sizeof(job->planes));
 	for (size_t c = 0; c < 3 && fits; c++)
 		if (job->order[c] < 3)
-			job->planes[job->order[c]] =
-				(float *)(void *)job->out + c * job->channel_step;
+			job->planes[job->order[c]] = job->out + c * job->channel_step * element;
 	return fits && (1 << job->order[0] | 1 << job->order[1] | 1 << job->order[2]) == 7;
 }
 
@@ -52,7 +52,9 @@ static const char *kernel_for(struct convert_job *job, bool has_line)
 	size_t i = 0;
 
 	if (settle_planes(job))
-		return rgb_kernels[has_line ? 0 : 1];
+		return rgb_kernels[!job->is_float ? CONVERT_BYTE
+				   : has_line     ? CONVERT_LINE
+						  : CONVERT_TABLE];
 	while (kernels[i].channels >= 0 &&
 	       (kernels[i].float_input != job->in_is_float ||
 		kernels[i].channels != job->in_channels || kernels[i].taps != job->across ||

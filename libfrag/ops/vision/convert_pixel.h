@@ -36,7 +36,7 @@ struct convert_job {
 	uint32_t alpha, pad;
 	unsigned char order[4];
 	/* only for the kernel in convert_rgb.h */
-	float *planes[3]; /* where the values of a channel of the input go */
+	void *planes[3]; /* where the values of a channel of the input go */
 	uint32_t row_bytes;
 	float line[3]; /* the values are line[0] * u8 + (line[1] * u8 + line[2]) */
 };

@@ -2,11 +2,12 @@
 #ifndef VISION_CONVERT_RGB_H
 #define VISION_CONVERT_RGB_H
 
+#include "../gpu/kernel.h"
 #include "convert_pixel.h"
 
 /*
- * The kernel of the most frequent conversion: RGB of u8, resized with two taps on each side, to
- * three channels of f32 in any order. The rows of the input have a multiple of 4 bytes.
+ * The kernels of the most frequent conversions: RGB of u8, resized with two taps on each side, to
+ * three channels of f32 or u8 in any order. The rows of the input have a multiple of 4 bytes.
  *
  * It reads words, and not bytes, filters a row of the input that two pixels below each other share
  * once, and computes what a u8 is as an f32 instead of reading it from a table, where that gives
@@ -16,29 +17,20 @@
 
 #ifdef __CUDACC__
 #define CONVERT_LOAD(pointer) __ldg(pointer)
-#define CONVERT_BYTES(low, high, selector) __byte_perm(low, high, selector)
 #define CONVERT_UNROLL _Pragma("unroll")
 #else
 #define CONVERT_LOAD(pointer) (*(pointer))
-#define CONVERT_BYTES(low, high, selector) convert_bytes(low, high, selector)
 #define CONVERT_UNROLL
-
-/* Byte i of the result is that byte of high:low which four bits of the selector name. */
-static inline uint32_t convert_bytes(uint32_t low, uint32_t high, uint32_t selector)
-{
-	uint64_t all = (uint64_t)high << 32 | low;
-	uint32_t bytes = 0;
-
-	for (int i = 0; i < 4; i++)
-		bytes |= (uint32_t)(all >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
-	return bytes;
-}
 #endif
 
-/* The kernels, X(name, has_line). */
+/* What a channel is stored as: an f32 that is computed or read from a table, or a u8. */
+enum convert_store { CONVERT_LINE, CONVERT_TABLE, CONVERT_BYTE };
+
+/* The kernels, X(name, store), in the order of convert_store. */
 #define CONVERT_RGB_KERNELS(X)                                                                     \
-	X(convert_rgb_f32_line, 1)                                                                 \
-	X(convert_rgb_f32, 0)
+	X(convert_rgb_f32_line, CONVERT_LINE)                                                      \
+	X(convert_rgb_f32, CONVERT_TABLE)                                                          \
+	X(convert_rgb_u8, CONVERT_BYTE)
 
 /* Two taps: an entry of the table of a side. */
 struct convert_pair {
@@ -113,7 +105,7 @@ CONVERT_INLINE uint32_t convert_shifted(uint32_t low, uint32_t high, unsigned in
 /* weight * byte, rounded once as a product is */
 CONVERT_INLINE float convert_product(uint32_t pixel, int channel, float weight, float minus)
 {
-	uint32_t bits = CONVERT_BYTES(pixel, CONVERT_2_23_BITS, 0x7440u + (uint32_t)channel);
+	uint32_t bits = GPU_BYTES(pixel, CONVERT_2_23_BITS, 0x7440u + (uint32_t)channel);
 	float sum;
 
 	memcpy(&sum, &bits, sizeof(sum));
@@ -126,7 +118,7 @@ CONVERT_INLINE void convert_wide(const struct convert_pixel_pair *pair, struct c
 {
 	uint32_t low = convert_shifted(row.word[0], row.word[1], pair->shift);
 	uint32_t high = convert_shifted(row.word[1], row.word[2], pair->shift);
-	uint32_t second = CONVERT_BYTES(low, high, pair->second);
+	uint32_t second = GPU_BYTES(low, high, pair->second);
 
 	for (int c = 0; c < 3; c++)
 		wide[c] = convert_product(low, c, pair->weights[0], pair->minus[0]) +
@@ -134,32 +126,36 @@ CONVERT_INLINE void convert_wide(const struct convert_pixel_pair *pair, struct c
 }
 
 /*
- * What the u8 nearest to x is as an f32. Weights of two taps are from 0 to 1, and add up to 1: x
- * rounds to 0 to 255.
+ * Stores the u8 nearest to x, as what it is to be. Weights of two taps are from 0 to 1, and add up
+ * to 1: x rounds to 0 to 255.
+ * - to: where channel 0 of the output begins; at: the element
  */
-CONVERT_INLINE float convert_value(const struct convert_job *job, float x, int has_line)
+CONVERT_INLINE void convert_put(const struct convert_job *job, void *to, uint32_t at, float x,
+				int store)
 {
 	float sum = x + CONVERT_2_23, u8 = sum - CONVERT_2_23;
 	uint32_t bits;
 
-	if (has_line)
-		return fmaf(u8, job->line[0], fmaf(u8, job->line[1], job->line[2]));
 	memcpy(&bits, &sum, sizeof(bits));
-	return CONVERT_LOAD(job->values + (bits & 0xff));
+	if (store == CONVERT_BYTE)
+		((unsigned char *)to)[at] = (unsigned char)bits;
+	else if (store == CONVERT_LINE)
+		((float *)to)[at] = fmaf(u8, job->line[0], fmaf(u8, job->line[1], job->line[2]));
+	else
+		((float *)to)[at] = CONVERT_LOAD(job->values + (bits & 0xff));
 }
 
-/* Column x of the picture, from row y on. has_line: as a constant. */
-CONVERT_INLINE void convert_rgb(const struct convert_job *job, int x, int y, int has_line)
+/* Column x of the picture, from row y on. store: as a constant. */
+CONVERT_INLINE void convert_rgb(const struct convert_job *job, int x, int y, int store)
 {
 	/* below 2^32, since sides are below 2^15 */
 	uint32_t at = ((uint32_t)(y + job->top) * (uint32_t)job->out_columns +
 		       (uint32_t)(x + job->left)) *
 		      (uint32_t)job->pixel_step;
-	int row_step = job->out_columns * job->pixel_step, last = -1;
-	float *red = job->planes[0] + at, *green = job->planes[1] + at;
-	float *blue = job->planes[2] + at;
+	uint32_t row_step = (uint32_t)(job->out_columns * job->pixel_step);
 	struct convert_pixel_pair pair;
-	float above[3], below[3] = {0.0f, 0.0f, 0.0f}, values[3];
+	float above[3], below[3] = {0.0f, 0.0f, 0.0f};
+	int last = -1;
 
 	if (x >= job->columns)
 		return;
@@ -180,15 +176,9 @@ CONVERT_INLINE void convert_rgb(const struct convert_job *job, int x, int y, int
 		convert_wide(&pair, words, below);
 		last = taps.from[1];
 		for (int c = 0; c < 3; c++)
-			values[c] = convert_value(
-				job, taps.weights[0] * above[c] + taps.weights[1] * below[c],
-				has_line);
-		*red = values[0];
-		*green = values[1];
-		*blue = values[2];
-		red += row_step;
-		green += row_step;
-		blue += row_step;
+			convert_put(job, job->planes[c], at,
+				    taps.weights[0] * above[c] + taps.weights[1] * below[c], store);
+		at += row_step;
 	}
 }
 

@@ -21,7 +21,8 @@ static int unpack(struct format_converter *fc, struct frag_tick *tick, struct fr
 	frame->data = to;
 	vision_raw_settle(&fc->raw);
 	return gpu_twin_launch(&fc->twin, tick, vision_raw_kernel(&fc->raw), &fc->raw,
-			       (frame->columns + RAW_ACROSS - 1) / RAW_ACROSS, frame->rows);
+			       vision_raw_thread_columns(&fc->raw),
+			       vision_raw_thread_rows(&fc->raw));
 }
 
 static int level(struct format_converter *fc, struct frag_tick *tick, struct frame *frame,

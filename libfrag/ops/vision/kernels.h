@@ -13,6 +13,7 @@
 	X(vision_raw_yuv420, raw_job, vision_raw_yuv420_pixels)                                    \
 	X(vision_raw_yuyv, raw_job, vision_raw_yuyv_pixels)                                        \
 	X(vision_raw_uyvy, raw_job, vision_raw_uyvy_pixels)                                        \
+	X(vision_raw_bilinear_words, raw_job, vision_raw_bilinear_words_pixels)                    \
 	X(vision_raw_bilinear, raw_job, vision_raw_bilinear_pixels)                                \
 	X(vision_raw_bilinear_deep, raw_job, vision_raw_bilinear_deep_pixels)                      \
 	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \

@@ -127,13 +127,33 @@ static const struct {
 	int layout, is_deep;
 } kernels[] = {RAW_KERNELS(NAME)};
 
+/* The kernel that is used: that for words, where these can be read. */
+static int layout_of(const struct raw_job *job)
+{
+	return job->layout == RAW_BILINEAR && !job->is_deep && job->is_aligned ? RAW_BILINEAR_WORDS
+									       : job->layout;
+}
+
 const char *vision_raw_kernel(const struct raw_job *job)
 {
+	const int layout = layout_of(job);
 	size_t i = 0;
 
-	while (kernels[i].layout != job->layout || kernels[i].is_deep != job->is_deep)
+	while (kernels[i].layout != layout || kernels[i].is_deep != job->is_deep)
 		i++;
 	return kernels[i].name;
+}
+
+int vision_raw_thread_columns(const struct raw_job *job)
+{
+	return (job->columns + RAW_ACROSS - 1) / RAW_ACROSS;
+}
+
+int vision_raw_thread_rows(const struct raw_job *job)
+{
+	const int down = raw_down(layout_of(job));
+
+	return (job->rows + down - 1) / down;
 }
 
 void vision_raw_settle(struct raw_job *job)
@@ -145,9 +165,9 @@ void vision_raw_settle(struct raw_job *job)
 
 void vision_raw_convert(const struct raw_job *job)
 {
-	const struct raw_kind kind = {job->layout, job->is_deep};
+	const struct raw_kind kind = {layout_of(job), job->is_deep};
 
-	for (int y = 0; y < job->rows; y++)
-		for (int x = 0; x * RAW_ACROSS < job->columns; x++)
+	for (int y = 0; y < vision_raw_thread_rows(job); y++)
+		for (int x = 0; x < vision_raw_thread_columns(job); x++)
 			raw_pixels(job, kind, x, y);
 }

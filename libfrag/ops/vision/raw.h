@@ -32,8 +32,10 @@ int vision_raw_describe(const struct raw_format *format, const struct frag_tenso
 			bool is_malvar, struct raw_job *job, const char **reason);
 /* When job->in and job->out are where they will be: how they can be reached. */
 void vision_raw_settle(struct raw_job *job);
-/* The kernel that writes job->out, with a thread for each RAW_ACROSS pixels of a row. */
+/* The kernel that writes job->out, and how many threads it has on each side. */
 const char *vision_raw_kernel(const struct raw_job *job);
+int vision_raw_thread_columns(const struct raw_job *job);
+int vision_raw_thread_rows(const struct raw_job *job);
 /* Writes job->out, on the CPU. */
 void vision_raw_convert(const struct raw_job *job);
 

@@ -8,7 +8,15 @@
  * A pixel of RGB of what cameras and decoders give: YUV in several layouts, and Bayer patterns. All
  * of it is arithmetic of integers, so the CPU and a GPU give the same numbers.
  */
-enum raw_layout { RAW_SEMIPLANAR, RAW_PLANAR, RAW_YUYV, RAW_UYVY, RAW_BILINEAR, RAW_MALVAR };
+enum raw_layout {
+	RAW_SEMIPLANAR,
+	RAW_PLANAR,
+	RAW_YUYV,
+	RAW_UYVY,
+	RAW_BILINEAR,
+	RAW_MALVAR,
+	RAW_BILINEAR_WORDS /* of a kernel only: RAW_BILINEAR of u8 in whole words */
+};
 
 /* What is constant in a kernel. */
 struct raw_kind {
@@ -190,6 +198,87 @@ GPU_INLINE void raw_from_bayer(const struct raw_job *job, struct raw_kind kind,
 		rgb[c] = raw_clamp((rgb[c] + 8) >> 4, most);
 }
 
+/*
+ * Bilinear, of u8 in whole words: four pixels of a word are averaged at a time, and rounded as the
+ * sums of raw_from_bayer are.
+ */
+
+/* (a + b + 1) / 2 of each byte */
+GPU_INLINE uint32_t raw_mean_of_2(uint32_t a, uint32_t b)
+{
+	return (a | b) - (((a ^ b) >> 1) & 0x7f7f7f7fu);
+}
+
+/* (a + b + c + d + 2) / 4 of each byte */
+GPU_INLINE uint32_t raw_mean_of_4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	const uint32_t even = 0x00ff00ffu;
+	uint32_t low = (a & even) + (b & even) + (c & even) + (d & even) + 0x00020002u;
+	uint32_t high =
+		(a >> 8 & even) + (b >> 8 & even) + (c >> 8 & even) + (d >> 8 & even) + 0x00020002u;
+
+	return (low >> 2 & even) | (high << 6 & ~even);
+}
+
+/* Four pixels of a row, and those that lie before and after each of them. */
+struct raw_row {
+	uint32_t before, here, after;
+};
+
+GPU_INLINE struct raw_row raw_row_at(const struct raw_job *job, int y, int x)
+{
+	const unsigned char *row = job->in + (uint64_t)raw_mirrored(y, job->rows) * job->row_bytes;
+	const uint32_t *words = (const uint32_t *)(const void *)(row + x);
+	uint32_t here = words[0], left, right;
+
+	left = x > 0 ? words[-1] : here << 16;                /* mirrored */
+	right = x + 4 < job->columns ? words[1] : here >> 16; /* so too */
+	return (struct raw_row){here << 8 | left >> 24, here, here >> 8 | right << 24};
+}
+
+/* words: receives four pixels of RGB */
+GPU_INLINE void raw_bilinear_words(const struct raw_job *job, int y, const struct raw_row *above,
+				   const struct raw_row *row, const struct raw_row *below,
+				   uint32_t words[3])
+{
+	const int is_red_row = (y & 1) == job->red_y;
+	/* where the pixel is of the row's own colour, and not green */
+	const uint32_t own = (job->red_x == 0) == is_red_row ? 0x00ff00ffu : 0xff00ff00u;
+	uint32_t across = raw_mean_of_2(row->before, row->after);
+	uint32_t down = raw_mean_of_2(above->here, below->here);
+	uint32_t cross = raw_mean_of_4(row->before, row->after, above->here, below->here);
+	uint32_t diag = raw_mean_of_4(above->before, above->after, below->before, below->after);
+	uint32_t same = (row->here & own) | (across & ~own), other = (diag & own) | (down & ~own);
+	uint32_t green = (cross & own) | (row->here & ~own);
+	uint32_t red = is_red_row ? same : other, blue = is_red_row ? other : same;
+
+	words[0] = GPU_BYTES(GPU_BYTES(red, green, 0x5140), blue, 0x2410);
+	words[1] = GPU_BYTES(GPU_BYTES(green, blue, 0x2051), red, 0x3610);
+	words[2] = GPU_BYTES(GPU_BYTES(red, green, 0x0730), blue, 0x7216);
+}
+
+#define RAW_DOWN 4
+
+/* The rows of a thread. */
+GPU_INLINE int raw_down(int layout)
+{
+	return layout == RAW_BILINEAR_WORDS ? RAW_DOWN : 1;
+}
+
+/* Four columns from x on, and RAW_DOWN rows from y on. */
+GPU_INLINE void raw_bilinear(const struct raw_job *job, int y, int x)
+{
+	uint64_t at = ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
+	struct raw_row rows[RAW_DOWN + 2];
+
+	for (int j = 0; j < RAW_DOWN + 2; j++) /* the rows beyond the last are not used */
+		rows[j] = raw_row_at(job, y + j - 1 < job->rows ? y + j - 1 : job->rows, x);
+	for (int j = 0; j < RAW_DOWN; j++, at += (uint64_t)job->columns * 3)
+		if (y + j < job->rows)
+			raw_bilinear_words(job, y + j, &rows[j], &rows[j + 1], &rows[j + 2],
+					   (uint32_t *)(void *)(job->out + at));
+}
+
 GPU_INLINE void raw_read(const struct raw_job *job, struct raw_kind kind, int y, int x, int *rgb)
 {
 	const int half = x / 2, pair = 4 * half, below = job->rows + y / 2;
@@ -277,15 +366,12 @@ GPU_INLINE int raw_read_words(const struct raw_job *job, struct raw_kind kind, i
 	return 1;
 }
 
-/* x: of the threads of a row */
-GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int x, int y)
+/* RAW_ACROSS pixels of a row. */
+GPU_INLINE void raw_pixels_of_row(const struct raw_job *job, struct raw_kind kind, int x, int y)
 {
 	uint64_t at;
 	int rgb[RAW_ACROSS][3];
 
-	x *= RAW_ACROSS;
-	if (x >= job->columns || y >= job->rows)
-		return;
 	at = ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
 	if (kind.layout == RAW_BILINEAR || kind.layout == RAW_MALVAR)
 		raw_read_bayer(job, kind, y, x, rgb);
@@ -312,6 +398,19 @@ GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int 
 			job->out[at + (uint64_t)i] = (unsigned char)rgb[i / 3][i % 3];
 }
 
+/* x, y: of the threads, of which each has raw_down rows */
+GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int x, int y)
+{
+	x *= RAW_ACROSS;
+	y *= raw_down(kind.layout);
+	if (x >= job->columns || y >= job->rows)
+		return;
+	if (kind.layout == RAW_BILINEAR_WORDS)
+		raw_bilinear(job, y, x);
+	else
+		raw_pixels_of_row(job, kind, x, y);
+}
+
 /* The kernels, X(name, layout, is_deep). */
 #define RAW_KERNELS(X)                                                                             \
 	X(vision_raw_nv12, RAW_SEMIPLANAR, 0)                                                      \
@@ -319,6 +418,7 @@ GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int 
 	X(vision_raw_yuv420, RAW_PLANAR, 0)                                                        \
 	X(vision_raw_yuyv, RAW_YUYV, 0)                                                            \
 	X(vision_raw_uyvy, RAW_UYVY, 0)                                                            \
+	X(vision_raw_bilinear_words, RAW_BILINEAR_WORDS, 0)                                        \
 	X(vision_raw_bilinear, RAW_BILINEAR, 0)                                                    \
 	X(vision_raw_bilinear_deep, RAW_BILINEAR, 1)                                               \
 	X(vision_raw_malvar, RAW_MALVAR, 0)                                                        \
