@@ -60,13 +60,14 @@ struct world {
 	int64_t now_ns, last_ns, last_published_ns;
 	int64_t there_ns, back_ns, jitter_ns; /* of the link */
 	unsigned loss;                        /* in 100 */
-	bool changed;                         /* and nothing came since */
+	bool changed;                         /* and no round trip has seen it */
 	uint64_t compared, worst_ns;
 };
 
 static int64_t delay(const struct world *w, int64_t least_ns)
 {
-	return least_ns + spread(1, w->jitter_ns) + (draw(20) == 0 ? spread(1, 40 * MS) : 0);
+	return least_ns + spread(1, w->jitter_ns) + (draw(20) == 0 ? spread(1, 40 * MS) : 0) +
+	       (draw(40) == 0 ? spread(1, 16 * S) : 0);
 }
 
 /* A time of before, as of a message that was under way when a beat came. */
@@ -118,7 +119,8 @@ static void beat(struct world *w)
 		return;
 	publish(w);
 	fragi_peer_clock_add(&w->peer, &trip, &w->timeline);
-	w->changed = false;
+	if (trip.back_ns - trip.asked_ns <= FRAGI_PEER_CLOCK_ROUND_NS)
+		w->changed = false;
 	if (w->timeline.state != FRAGI_TIMELINE_ESTIMATED)
 		w->last_ns = INT64_MIN;
 	w->now_ns += draw(2) == 0 ? 1 : 1000;
@@ -202,6 +204,20 @@ static void quiet_trip(struct fragi_peer_clock *peer, struct fragi_timeline *tim
 				     .asked_ns = at_ns,
 				     .heard_ns = at_ns + there_ns + 7 * S,
 				     .answered_ns = at_ns + there_ns + 7 * S,
+				     .back_ns = at_ns + there_ns + back_ns,
+			     },
+			     timeline);
+}
+
+/* The same after the peer's clock stood still for 3 s. */
+static void paused_trip(struct fragi_peer_clock *peer, struct fragi_timeline *timeline,
+			int64_t at_ns, int64_t there_ns, int64_t back_ns)
+{
+	fragi_peer_clock_add(peer,
+			     &(struct fragi_round_trip){
+				     .asked_ns = at_ns,
+				     .heard_ns = at_ns + there_ns + 4 * S,
+				     .answered_ns = at_ns + there_ns + 4 * S,
 				     .back_ns = at_ns + there_ns + back_ns,
 			     },
 			     timeline);
@@ -301,6 +317,56 @@ Test(peer_clock, what_was_asked_before_our_clock_stepped_proves_nothing)
 	cr_assert_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
 	cr_assert(fragi_timeline_convert(&timeline, 9 * S, &time));
 	cr_expect_leq(llabs(time.ns - 2 * S), time.error_ns);
+}
+
+/*
+ * The peer was paused for 3 s and does not know. That fits into a round trip which takes longer, so
+ * one agrees with the limits of before as if there had been no pause.
+ */
+Test(peer_clock, a_round_trip_into_which_a_pause_fits_confirms_nothing)
+{
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline;
+	int64_t last_ns;
+
+	lock(&peer, &timeline);
+	last_ns = peer.last.at_ns;
+	paused_trip(&peer, &timeline, 4 * S, 5 * S, S);
+	cr_expect_eq(peer.last.at_ns, last_ns);
+	cr_expect_eq(peer.restarts, 0);
+	cr_expect(fragi_peer_clock_tick(&peer, 10 * S, &timeline));
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_HOLDOVER);
+	paused_trip(&peer, &timeline, 10 * S, FRAGI_PEER_CLOCK_ROUND_NS - US, US);
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_ACQUIRING, "the longest that proves something");
+	cr_expect_eq(peer.count, 1);
+	cr_expect_eq(timeline.state, FRAGI_TIMELINE_UNKNOWN);
+}
+
+Test(peer_clock, a_long_round_trip_that_was_slow_in_one_direction_shows_a_pause)
+{
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline;
+
+	lock(&peer, &timeline);
+	paused_trip(&peer, &timeline, 4 * S, S, 5 * S);
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_ACQUIRING);
+	cr_expect_eq(peer.restarts, 1);
+	cr_expect_eq(peer.count, 0);
+	cr_expect_eq(timeline.state, FRAGI_TIMELINE_UNKNOWN);
+}
+
+Test(peer_clock, a_round_trip_that_is_too_long_does_not_count_towards_a_lock)
+{
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline = {0};
+
+	fragi_peer_clock_init(&peer);
+	for (int64_t i = 0; i < 2 * FRAGI_PEER_CLOCK_LOCK; i++)
+		quiet_trip(&peer, &timeline, 4 * i * S, FRAGI_PEER_CLOCK_ROUND_NS, 1);
+	cr_expect_eq(peer.count, 0);
+	for (int64_t i = 0; i < FRAGI_PEER_CLOCK_LOCK; i++)
+		quiet_trip(&peer, &timeline, (40 + 4 * i) * S, FRAGI_PEER_CLOCK_ROUND_NS - 1, 1);
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
 }
 
 /* A peer may send any times. It is never locked with times that contradict each other. */

@@ -218,12 +218,12 @@ void fragi_peer_clock_add(struct fragi_peer_clock *clock, const struct fragi_rou
 		restart(clock, timeline);
 		return;
 	}
-	if (proof.at_ns - trip->asked_ns > FRAGI_PEER_CLOCK_ROUND_NS)
-		return;
 	if (!combine(clock, &proof)) {
 		restart(clock, timeline);
 		(void)prove(clock, trip, &proof);
 	}
+	if (proof.at_ns - trip->asked_ns > FRAGI_PEER_CLOCK_ROUND_NS)
+		return;
 	clock->last = proof;
 	if (!prove_rate(clock)) {
 		restart(clock, timeline);

@@ -28,7 +28,8 @@ FRAGI_API extern const char *const fragi_peer_clock_state_names[];
 #define FRAGI_PEER_CLOCK_WANDER INT64_C(5000)      /* ns a second */
 #define FRAGI_PEER_CLOCK_ANCHORS 16u
 #define FRAGI_PEER_CLOCK_ANCHOR_NS INT64_C(2000000000) /* between two of them */
-#define FRAGI_PEER_CLOCK_ROUND_NS INT64_C(10000000000) /* a longer round trip proves nothing */
+/* A longer round trip confirms nothing: a clock could have stood still meanwhile, unseen. */
+#define FRAGI_PEER_CLOCK_ROUND_NS INT64_C(1000000000)
 #define FRAGI_PEER_CLOCK_HOLD_NS INT64_C(2000000000)
 #define FRAGI_PEER_CLOCK_EXPIRE_NS INT64_C(60000000000)
 

@@ -312,8 +312,8 @@ static void report(const struct fragi_remote_endpoint *endpoint)
 	case FRAGI_PEER_CLOCK_HOLDOVER:
 		log_warn(
 			NULL,
-			"the clock of %s: holdover, because it does not answer; its times are known to within %s, and that grows",
-			name, error);
+			"the clock of %s: holdover, because it does not answer within %d s; its times are known to within %s, and that grows",
+			name, (int)(FRAGI_PEER_CLOCK_ROUND_NS / SECOND_NS), error);
 		break;
 	case FRAGI_PEER_CLOCK_EXPIRED:
 		log_warn(NULL, "the clock of %s: expired, it did not answer for %d s", name,
