@@ -10,9 +10,9 @@
  * from host memory each time, and the outputs go there. SIDE: of the input. Prints "RATE P50 P99":
  * runs a second, and times of a run in ms, behind the first tenth.
  *
- * compare: what MODEL makes beside what the model REFERENCE makes on the CPU, from the input that is
- * in the file INPUT, a number behind the other. Prints for each output "NUMBER SHARE": the largest
- * difference, as a share of the largest number of the output.
+ * compare: what MODEL makes beside what the model REFERENCE makes on the CPU, from the input in the
+ * file INPUT, a number behind the other. Prints for each output "NUMBER SHARE": the largest
+ * difference, as a share of the output's largest number.
  */
 #include <math.h>
 #include <stdio.h>
