@@ -19,13 +19,6 @@
  * ports and the edges of each host are made of these.
  */
 
-static struct drv_host *host_named(const struct drv_app *app, const char *name)
-{
-	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, name);
-
-	return app->fragments[fragment - app->spec->fragments].host;
-}
-
 struct fragi_fragment_info drv_flow_end_info(const struct drv_host *host)
 {
 	return (struct fragi_fragment_info){.host = host->number, .memory = host->first_memory};
@@ -107,16 +100,16 @@ static void refuse_transport(struct drv_app *app, const struct fragi_spec_flow *
 		from->fragment, from->op, from->port != NULL ? "." : "",
 		from->port != NULL ? from->port : "", to->fragment, to->op,
 		to->port != NULL ? "." : "", to->port != NULL ? to->port : "", flow->edge,
-		explain(app->core, apart, host_named(app, from->fragment),
-			host_named(app, to->fragment), "leave edge out"));
+		explain(app->core, apart, drv_host_running(app, from->fragment),
+			drv_host_running(app, to->fragment), "leave edge out"));
 	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
 }
 
 static void choose_transport(struct drv_app *app, const struct fragi_spec_flow *flow,
 			     const struct fragi_spec_end *to_end)
 {
-	struct drv_host *from = host_named(app, flow->from.fragment),
-			*to = host_named(app, to_end->fragment);
+	struct drv_host *from = drv_host_running(app, flow->from.fragment),
+			*to = drv_host_running(app, to_end->fragment);
 	const struct fragi_fragment_info sender = drv_flow_end_info(from),
 					 receiver = drv_flow_end_info(to);
 	const struct fragi_choice choice = fragi_transport_choose(flow->edge, &sender, &receiver);
@@ -139,8 +132,8 @@ static void choose_transport(struct drv_app *app, const struct fragi_spec_flow *
 static void check_reader(struct drv_app *app, const struct fragi_spec_variable *variable,
 			 const struct fragi_spec_party *reader)
 {
-	const struct drv_host *from = host_named(app, variable->writer.fragment);
-	const struct drv_host *to = host_named(app, reader->fragment);
+	const struct drv_host *from = drv_host_running(app, variable->writer.fragment);
+	const struct drv_host *to = drv_host_running(app, reader->fragment);
 	const size_t first = app->diag.count;
 	enum fragi_apart apart;
 

@@ -98,6 +98,8 @@ const char *drv_goal_request(enum drv_goal goal);
 /* How far a host has come that has reached the goal. */
 enum drv_host_state drv_goal_reached(enum drv_goal goal);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
+/* Returns the host that runs a fragment; NULL: none yet, or there is no such fragment. */
+struct drv_host *drv_host_running(const struct drv_app *app, const char *fragment);
 void drv_host_transition(struct drv_host *host, enum drv_host_state to);
 /* Now is another process from now on, of the worker that it is attached to. */
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);

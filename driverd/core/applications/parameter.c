@@ -91,11 +91,10 @@ static void on_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 /* The host of the fragment that the text names; NULL: there is none, err says why. */
 static struct drv_host *find_host(struct drv_app *app, const char *text, struct frag_err *err)
 {
-	const struct fragi_spec *spec = app->spec;
-	const struct fragi_spec_fragment *fragment = NULL;
 	const char *dot = strchr(text, '.');
 	char name[FRAG_NAME_MAX + 1];
 	size_t bytes = dot != NULL ? (size_t)(dot - text) : sizeof(name);
+	struct drv_host *host;
 
 	if (bytes >= sizeof(name) || drv_source_name_bytes(text) < bytes) {
 		frag_err_set(err, -EINVAL,
@@ -105,11 +104,11 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 	}
 	memcpy(name, text, bytes);
 	name[bytes] = '\0';
-	fragment = fragi_strmap_get(&app->by_name, name);
-	if (fragment != NULL)
-		return app->fragments[fragment - spec->fragments].host;
-	frag_err_set(err, -EINVAL, "unknown fragment \"%s\"%s", name, drv_app_advise(app, name));
-	return NULL;
+	host = drv_host_running(app, name);
+	if (host == NULL)
+		frag_err_set(err, -EINVAL, "unknown fragment \"%s\"%s", name,
+			     drv_app_advise(app, name));
+	return host;
 }
 
 static bool runs(const struct drv_host *host)
@@ -359,13 +358,6 @@ void drv_parameter_work(struct drv_app *app)
 					    NULL});
 		set_timer(app);
 	}
-}
-
-uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message)
-{
-	const struct drv_app *app = drv_app_named(core, message->set.name);
-
-	return app != NULL ? (uint32_t)(app->source.size / DRV_REQUEST_BYTES) : 0;
 }
 
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,

@@ -20,8 +20,6 @@ void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *do
 void drv_parameter_work(struct drv_app *app);
 /* Whether a change of it was asked for, and is not answered. */
 bool drv_parameter_is_being_set(const struct drv_host *host);
-/* How many requests it counts as: the source is read and written. */
-uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message);
 /* Adds the parameters that were changed to a reply for clients. Returns 0 or -ENOMEM. */
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
 		       struct fw_reply *reply);

@@ -243,6 +243,13 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 	return number >= 1 && number <= count ? &app->hosts[number - 1] : NULL;
 }
 
+struct drv_host *drv_host_running(const struct drv_app *app, const char *fragment)
+{
+	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
+
+	return found != NULL ? app->fragments[found - app->spec->fragments].host : NULL;
+}
+
 const struct fw_host_prepared *drv_host_answer(const struct drv_host *host)
 {
 	return host->now.prepared != NULL ? &host->now.prepared->prepared : &host->tables->prepared;

@@ -31,13 +31,6 @@ static void refuse(const struct applying *a, enum fragi_failure code, const char
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
 
-static struct drv_host *host_of(const struct drv_app *app, const char *fragment)
-{
-	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
-
-	return found != NULL ? app->fragments[found - app->spec->fragments].host : NULL;
-}
-
 /* Whether that parameter may change while it runs, as its host has reported. */
 static bool is_dynamic(const struct drv_host *host, const struct drv_difference *row)
 {
@@ -62,7 +55,8 @@ static bool is_dynamic(const struct drv_host *host, const struct drv_difference 
 /* Returns what the change takes here, where operators and on_failure are known. */
 static enum fw_effect effect_of(const struct drv_app *app, const struct drv_difference *row)
 {
-	const struct drv_host *host = row->fragment != NULL ? host_of(app, row->fragment) : NULL;
+	const struct drv_host *host =
+		row->fragment != NULL ? drv_host_running(app, row->fragment) : NULL;
 
 	if (host == NULL || row->change.effect == FW_EFFECT_APPLICATION)
 		return FW_EFFECT_APPLICATION;
@@ -78,7 +72,7 @@ static bool is_restarted(const struct applying *a, const struct drv_host *host)
 		const struct drv_difference *row = &a->differences->rows[i];
 
 		if (row->change.effect == FW_EFFECT_FRAGMENT &&
-		    host_of(a->app, row->fragment) == host)
+		    drv_host_running(a->app, row->fragment) == host)
 			return true;
 	}
 	return false;
@@ -141,7 +135,7 @@ static const char *obstacle(const struct applying *a, enum fragi_failure *out_co
 	*out_code = FRAGI_FAILURE_NO_SERVICE;
 	for (uint32_t i = 0; i < a->differences->count; i++) {
 		const struct drv_difference *row = &a->differences->rows[i];
-		const struct drv_host *host = host_of(a->app, row->fragment);
+		const struct drv_host *host = drv_host_running(a->app, row->fragment);
 
 		if (row->change.effect == FW_EFFECT_SET && !is_restarted(a, host))
 			return drv_text(core,

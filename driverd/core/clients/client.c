@@ -281,6 +281,14 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 					  fw_kind_name(message->kind)));
 }
 
+/* The source of an application is read, and written. */
+static uint32_t source_cost(const struct drv_core *core, const char *name)
+{
+	const struct drv_app *app = drv_app_named(core, name);
+
+	return app != NULL ? (uint32_t)(app->source.size / DRV_REQUEST_BYTES) : 0;
+}
+
 /* How many requests a message counts as: a graph is read in one step. */
 static uint32_t cost_of(const struct drv_session *client, const struct fw_message *message)
 {
@@ -295,9 +303,9 @@ static uint32_t cost_of(const struct drv_session *client, const struct fw_messag
 	if (message->kind == FW_APPLY)
 		return 1 + message->apply.source_bytes / DRV_REQUEST_BYTES;
 	if (message->kind == FW_SET)
-		return 1 + drv_parameter_cost(core, message);
+		return 1 + source_cost(core, message->set.name);
 	if (message->kind == FW_SWAP)
-		return 1 + drv_swap_cost(core, message);
+		return 1 + source_cost(core, message->swap.name);
 	return 1;
 }
 

@@ -50,13 +50,11 @@ static int fail(struct asking *a, enum fragi_failure code, const char *format, .
 static int find_host(struct asking *a)
 {
 	const char *name = a->wanted->fragment;
-	const struct fragi_spec_fragment *found = fragi_strmap_get(&a->app->by_name, name);
 
-	if (found == NULL)
-		return fail(a, FRAGI_FAILURE_USAGE, "unknown fragment \"%.80s\"%s", name,
-			    drv_app_advise(a->app, name));
-	a->host = a->app->fragments[found - a->app->spec->fragments].host;
-	return 0;
+	a->host = drv_host_running(a->app, name);
+	return a->host != NULL ? 0
+			       : fail(a, FRAGI_FAILURE_USAGE, "unknown fragment \"%.80s\"%s", name,
+				      drv_app_advise(a->app, name));
 }
 
 /* Checks that the host runs, and that no other host of the application is being replaced. */
@@ -261,11 +259,4 @@ void drv_swap(struct drv_session *client, const struct fw_message *message)
 	if (ask(&a, client, message) < 0)
 		refuse(client, a.app, message, &a.failure);
 	fragi_spec_destroy(a.spec);
-}
-
-uint32_t drv_swap_cost(const struct drv_core *core, const struct fw_message *message)
-{
-	const struct drv_app *app = drv_app_named(core, message->swap.name);
-
-	return app != NULL ? (uint32_t)(app->source.size / DRV_REQUEST_BYTES) : 0;
 }

@@ -41,8 +41,6 @@ void drv_swap_free(struct drv_swap *swap);
 /* Whether a client has asked for one that has not begun; begins with it. */
 bool drv_swap_is_asked(const struct drv_app *app);
 void drv_swap_work(struct drv_app *app);
-/* How many requests it counts as: the source is read and written. */
-uint32_t drv_swap_cost(const struct drv_core *core, const struct fw_message *message);
 /* Returns the source that the new process is made from; NULL: the application's. */
 const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes);
 /* The old process is about to yield: the new source is the application's. */

@@ -115,16 +115,9 @@ static int *list_stays(const struct drv_host *host, const int *session_of, size_
 	return stays;
 }
 
-static struct drv_host *host_of(const struct drv_app *app, const char *name)
-{
-	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, name);
-
-	return app->fragments[fragment - app->spec->fragments].host;
-}
-
 static bool is_of_host(const struct drv_host *host, const char *fragment)
 {
-	return fragment != NULL && host_of(host->app, fragment) == host;
+	return fragment != NULL && drv_host_running(host->app, fragment) == host;
 }
 
 /*
@@ -158,7 +151,7 @@ static bool is_too_near(const struct drv_session *session, const struct drv_host
 	if (moving == NULL || moving->next.session != session)
 		return false;
 	for (size_t f = 0, k = 0; (other = next_other(host, true, &f, &k)) != NULL;)
-		if (host_of(host->app, other) == moving)
+		if (drv_host_running(host->app, other) == moving)
 			return true;
 	return false;
 }
@@ -169,7 +162,7 @@ static bool is_far(const struct drv_session *session, const struct drv_host *hos
 	const char *other;
 
 	for (size_t f = 0, k = 0; (other = next_other(host, false, &f, &k)) != NULL;) {
-		const struct drv_session *there = host_of(host->app, other)->now.session;
+		const struct drv_session *there = drv_host_running(host->app, other)->now.session;
 
 		if (there != NULL && there != session)
 			return true;
@@ -195,9 +188,10 @@ static bool misses_variable(const struct drv_session *session, const struct drv_
 
 		if (!has_memory(variable))
 			continue;
-		writer = host_of(app, variable->writer.fragment);
+		writer = drv_host_running(app, variable->writer.fragment);
 		for (size_t k = 0; k < variable->reader_count; k++)
-			reads = reads || host_of(app, variable->readers[k].fragment) == host;
+			reads = reads ||
+				drv_host_running(app, variable->readers[k].fragment) == host;
 		if (reads && writer != host &&
 		    fragi_identity_apart(session->memory, writer->memory) != FRAGI_APART_NOT)
 			return true;

@@ -337,18 +337,11 @@ static const char *end_text(const struct drv_app *app, const struct fragi_spec_e
 			end->port != NULL ? "." : "", end->port != NULL ? end->port : "");
 }
 
-static const struct drv_host *host_of(const struct drv_app *app, const char *fragment)
-{
-	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
-
-	return app->fragments[found - app->spec->fragments].host;
-}
-
 void drv_view_route(const struct drv_app *app, const struct fragi_spec_flow *flow,
 		    const struct fragi_spec_end *to, struct fw_route_row *out)
 {
-	const struct drv_host *sender = host_of(app, flow->from.fragment);
-	const struct drv_host *receiver = host_of(app, to->fragment);
+	const struct drv_host *sender = drv_host_running(app, flow->from.fragment);
+	const struct drv_host *receiver = drv_host_running(app, to->fragment);
 	struct fragi_fragment_info from_info, to_info;
 	struct fragi_choice choice;
 
