@@ -75,12 +75,15 @@ static void check_name(struct drv_app *app)
 static void begin(struct drv_session *client, const struct fw_message *command,
 		  const struct drv_event_app *event)
 {
-	struct drv_app *app = drv_app_create(client->core, event, 0);
+	const char *name = event->name != NULL ? event->name : "";
+	struct drv_app *app;
 
+	if (!may_start(client, command, name, event->source_bytes))
+		return;
+	app = drv_app_create(client->core, event, 0);
 	client->core->items -= (int64_t)event->source_bytes / 64;
 	if (app == NULL) {
-		drv_refuse_command(client, command, event->name != NULL ? event->name : "",
-				   FRAGI_FAILURE_OUT_OF_MEMORY,
+		drv_refuse_command(client, command, name, FRAGI_FAILURE_OUT_OF_MEMORY,
 				   "driverd has no memory left for this application");
 		return;
 	}
@@ -94,30 +97,28 @@ void drv_command_start(struct drv_session *client, const struct fw_message *mess
 {
 	const struct fw_start_app *start = &message->start_app;
 
-	if (may_start(client, message, start->name, start->source_bytes))
-		begin(client, message,
-		      &(struct drv_event_app){
-			      .source = start->source,
-			      .source_bytes = start->source_bytes,
-			      .start_timeout_ns = start->start_timeout_ns,
-			      .name = start->name[0] != '\0' ? start->name : NULL,
-			      .started_by = client->who,
-		      });
+	begin(client, message,
+	      &(struct drv_event_app){
+		      .source = start->source,
+		      .source_bytes = start->source_bytes,
+		      .start_timeout_ns = start->start_timeout_ns,
+		      .name = start->name[0] != '\0' ? start->name : NULL,
+		      .started_by = client->who,
+	      });
 }
 
 /* Starts an application anew that has ended. */
 static void restart_ended(struct drv_session *client, const struct fw_message *command,
 			  const struct drv_ended *ended)
 {
-	if (may_start(client, command, ended->name, ended->source_bytes))
-		begin(client, command,
-		      &(struct drv_event_app){
-			      .source = ended->source,
-			      .source_bytes = ended->source_bytes,
-			      .start_timeout_ns = ended->start_timeout_ns,
-			      .name = ended->name,
-			      .started_by = client->who,
-		      });
+	begin(client, command,
+	      &(struct drv_event_app){
+		      .source = ended->source,
+		      .source_bytes = ended->source_bytes,
+		      .start_timeout_ns = ended->start_timeout_ns,
+		      .name = ended->name,
+		      .started_by = client->who,
+	      });
 }
 
 static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
