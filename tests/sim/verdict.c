@@ -86,7 +86,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 	if (failed && !can_have_failed(host) && host->instance == 0 && is_newest &&
 	    !app->hosts[host->number].refused)
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
-	if (!failed && is_the_cause(app, host))
+	/* That one was killed and does not die is no failure of its own. */
+	if (!failed && !(lost && app->dies_slowly) && is_the_cause(app, host))
 		return "is why the application failed";
 	/*
 	 * It may have died just before the application stopped, which then goes on without it. An

@@ -278,7 +278,7 @@ WORLD_TEST(driver_move, one_that_a_kill_does_not_end_is_the_cause, move_begins)
 	say_exit(w, 1, 1, 0, 0, "");
 	pass_with_all(w, 20 * SECOND);
 	cr_assert(w->ended, "%s", w->log);
-	assert_has(w->json, "\"host_pid\": 102, \"state\": \"failed\"");
+	assert_has(w->json, "\"host_pid\": 102, \"state\": \"lost\"");
 }
 
 /* The new process is the host, and is wired. */

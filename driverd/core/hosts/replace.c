@@ -230,15 +230,13 @@ static void work_ending(struct drv_host *host)
 
 	if (host->replacement.is_anew && host->next.session != NULL)
 		abandon(host, "it has ended, or is started again, meanwhile");
-	if (core->now_ns >= host->replacement.until_ns && host->now.state == DRV_HOST_KILLED) {
-		host->failed = true;
+	if (core->now_ns >= host->replacement.until_ns && host->now.state == DRV_HOST_KILLED)
 		drv_app_fail(host->app, FRAGI_FAILURE_HOST_LATE, host,
 			     "worker %s did not confirm the end of %s, which is to be %s",
 			     host->now.session->name, host->name,
 			     host->replacement.is_anew ? "started again" : "moved");
-	} else if (core->now_ns >= host->replacement.until_ns) {
+	else if (core->now_ns >= host->replacement.until_ns)
 		end_now(host, DRV_GOAL_KILLED, core->config.kill_ns);
-	}
 	(void)drv_request(host);
 }
 
