@@ -199,7 +199,7 @@ static enum drv_work supervise(struct drv_app *app)
 {
 	enum drv_work result;
 
-	if (app->adopting != NULL) /* all that was said meanwhile is heard first */
+	if (app->adopting != NULL) /* what its hosts have sent meanwhile comes first */
 		return DRV_AGAIN;
 	result = drv_replace_work(app);
 	/* A host that is killed to be restarted does not end the application. */
@@ -289,7 +289,8 @@ static void not_closed(struct drv_host *host)
 static void none_closed(struct drv_app *app)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].now.state < DRV_HOST_KILLED) /* that one was never told to end */
+		if (app->hosts[i].now.state <
+		    DRV_HOST_KILLED) /* a killed one was never asked to end */
 			not_closed(&app->hosts[i]);
 	app->end = DRV_END_AT_ONCE;
 }

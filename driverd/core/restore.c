@@ -41,7 +41,7 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 }
 
 /*
- * The oldest one with something left to do; NULL: none. A driver that was told to stop starts
+ * The oldest one with something left to do; NULL: none. A driver that is to stop starts
  * nothing, and stops what workers may still run.
  */
 static struct drv_ended *next_left(const struct drv_core *core)

@@ -40,7 +40,7 @@ struct drv_process {
 	struct fw_message *stats; /* the last ones; owned; NULL: none */
 	/* when they were counted, by the worker's clock; of an older worker when they came here */
 	int64_t counted_ns;
-	int64_t looked_until_ns;     /* its worker was told that somebody looks until then */
+	int64_t looked_until_ns;     /* its worker knows that somebody looks until then */
 	struct fw_facts first_facts; /* of the stats, since somebody looks; cpu_ns 0: nobody does */
 	/* it was reported, and its application does not run here yet (adopt.c); owned; else NULL */
 	struct drv_report *report;
@@ -120,7 +120,7 @@ void drv_host_set_place(struct drv_host *host, const struct drv_place *place);
 /* The other end of an edge of the host. */
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
 bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other);
-/* Returns the answer to PREPARE that tells where the present process of a host is reached. */
+/* Returns the answer to PREPARE with the addresses of the present process of a host. */
 const struct fw_host_prepared *drv_host_answer(const struct drv_host *host);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
@@ -134,7 +134,7 @@ void drv_host_lost(struct drv_host *host);
  * one of them mattered.
  */
 bool drv_host_lose_some(struct drv_session *session, const char *why);
-/* The worker ends as it was told to: what a stop would start there is not started any more. */
+/* The worker ends in order: what a stop would start there is not started any more. */
 void drv_host_leave(const struct drv_session *session);
 /* Whether it is an answer of the fragments of the host. */
 bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared);

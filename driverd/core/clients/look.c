@@ -11,7 +11,7 @@
 
 /*
  * A client looks at an application, or at each of them: after each window it gets their tables. The
- * hosts count times only while somebody looks: their workers are told so about every second, for
+ * hosts count times only while somebody looks: their workers hear of it about every second, for
  * a little longer than a window. So it ends by itself when the client, this driver or the way to it
  * is gone.
  */
@@ -80,7 +80,7 @@ static void forget_ended(struct drv_core *core, struct drv_look *look)
 	}
 }
 
-/* Unless they were told within the last second, for any client. */
+/* Asks the hosts to count times, unless any client had them asked within the last second. */
 static int send_look(const struct drv_app *app, int64_t for_ns)
 {
 	int64_t until_ns = app->core->now_ns + for_ns;

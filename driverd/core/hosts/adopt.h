@@ -82,7 +82,7 @@ struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at);
 void drv_adopt_forget(struct drv_process *process);
 /* The worker is to end what it has reported, and to forget its run if that is over. */
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report);
-/* Whether all workers that may run hosts of it are known, there, and have said what they run. */
+/* Whether all workers that may run hosts of it are known, there, and have reported. */
 bool drv_adopt_all_have_reported(const struct drv_app *app);
 /* Whether that worker is where a driver before has noted last that it runs the host. */
 enum drv_adopt_place {

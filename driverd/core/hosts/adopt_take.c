@@ -293,7 +293,7 @@ void drv_adopt_work(struct drv_app *app)
 		give_up(app, "its workers do not run it any more");
 }
 
-/* Whether next says nothing that one has not said. */
+/* Whether next repeats what one reports. */
 static bool is_repeated(const struct fw_message *one, const struct fw_message *next)
 {
 	return one->kind == FW_HOST_EVENT && next->kind == FW_HOST_EVENT &&

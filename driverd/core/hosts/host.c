@@ -199,10 +199,7 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 			drv_host_transition(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
-		/*
-		 * The exit of a host that is done follows; an earlier driver may have told it to
-		 * end.
-		 */
+		/* The exit of one that is done follows: an earlier driver asked it to end. */
 		if (host->now.state == DRV_HOST_DONE && drv_host_hands_over(host))
 			return;
 		if (host->now.state == DRV_HOST_PLACED) /* nobody was asked to start it yet */
@@ -219,8 +216,8 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 }
 
 /*
- * Whether its end is in order: it was told to end by this driver, or, while the application stops,
- * by its workerd, which was told to end too.
+ * Whether its end is in order: this driver has asked it to end, or, while the application stops,
+ * its workerd, which ends too.
  */
 static bool is_expected(const struct drv_host *host, const struct fw_host_exit *exit)
 {

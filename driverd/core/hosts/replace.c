@@ -101,7 +101,8 @@ void drv_replace_resume_yield(struct drv_host *host)
 
 /*
  * Next is not to be, and now goes on, or is started again for another reason: nothing has changed.
- * Only a driver before may have told the peers: then now ends all the same, and next is made anew.
+ * Only a driver before may have suspended the peers: then now ends all the same, and next is made
+ * anew.
  */
 static void abandon(struct drv_host *host, const char *why)
 {

@@ -35,7 +35,7 @@ struct drv_replacement {
 	enum drv_phase phase;
 	enum drv_cause cause;
 	bool is_anew;     /* ENDING: now has failed, so next is made anew and counts as a restart */
-	bool is_resumed;  /* a driver before has begun it, and may have told the peers already */
+	bool is_resumed;  /* a driver before has begun it, and may have suspended the peers */
 	bool is_given_up; /* a stop waits for it no longer: the worker of next, or of now, ends */
 	int64_t at_ns;    /* STARTING: next is not asked for anything before */
 	int64_t until_ns; /* when the phase has lasted too long; INT64_MAX: never */
@@ -81,7 +81,7 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
  * another worker; if not, that is the failure of the application.
  */
 bool drv_host_survives_loss(struct drv_host *host, bool was_killed, const char *sentence);
-/* The worker, which was told to end, has ended the host. Returns the same. */
+/* The worker, which ends in order, has ended the host. Returns the same. */
 bool drv_host_survives_leave(struct drv_host *host, const char *sentence);
 /* Whether its policy, and the state of its application, have it started again when it fails. */
 bool drv_restart_is_due(const struct drv_host *host);
@@ -101,7 +101,7 @@ void drv_replace_failed(struct drv_host *host, int64_t wait_ns);
 void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause);
 /* The same, but next was asked to prepare. is_resumed: by a driver before */
 void drv_replace_begin(struct drv_host *host, enum drv_cause cause, bool is_resumed);
-/* A driver before has told now to yield. */
+/* A driver before has asked now to yield. */
 void drv_replace_resume_yield(struct drv_host *host);
 /* Now took over from another process, and could not be started: one more follows it there. */
 void drv_replace_resume_start(struct drv_host *host);

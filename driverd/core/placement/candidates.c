@@ -13,7 +13,8 @@
  * The candidates: workers that can take over a host, while it runs (move.c) or when it has ended
  * (migrate.c). A candidate fits as at a start, the hosts at the other ends of its flows reach it
  * over the transports that these flows have got, and what the host shares with others can be
- * reached from it. Some hosts have to stay on their worker as long as they run; why is said here.
+ * reached from it. Some hosts have to stay on their worker as long as they run: they have an
+ * obstacle.
  */
 
 static bool is_loopback(const char *host)

@@ -202,7 +202,7 @@ static const struct fragi_spec_label *label_of(const struct placing *p, const st
 	return label;
 }
 
-/* The verdict on a worker with what people are told of it. */
+/* The verdict on a worker, and how people read it. */
 static struct drv_place_other verdict_on(const struct placing *p, const struct group *group,
 					 size_t w)
 {

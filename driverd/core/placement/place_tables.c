@@ -136,7 +136,7 @@ static int add_apart(struct placing *p, size_t of, size_t other)
 	return 0;
 }
 
-/* Whoever says it, two fragments are apart from each other. */
+/* Two fragments are apart from each other if either of them asks for it. */
 static int list_apart(struct placing *p)
 {
 	p->apart = fragi_arena_alloc(&p->scratch, p->spec->fragment_count * sizeof(*p->apart));

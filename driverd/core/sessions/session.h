@@ -77,8 +77,8 @@ struct drv_session {
 	size_t report_bytes;   /* of the graphs of what it has reported */
 	uint32_t to_report;    /* hosts that it may still report */
 	bool is_drained;       /* it is given no more fragments */
-	bool has_left;         /* it said so before it went */
-	bool is_revoked;       /* it was told that its key is not accepted any more */
+	bool has_left;         /* it has sent LEAVE */
+	bool is_revoked;       /* its key is not accepted any more, and it was refused */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
 	const char *limited;   /* as in HELLO */
 	int64_t placed;        /* fragments of all applications */
@@ -98,7 +98,7 @@ struct drv_session {
 	const char *dropped; /* why it is lost at the end of the event; NULL: it is not */
 	struct drv_session *next_dropped;
 	uint64_t seq;                /* of the last message sent */
-	int64_t joined_ns, heard_ns; /* when it said HELLO, and something last */
+	int64_t joined_ns, heard_ns; /* when its HELLO, and its last message, came */
 	int64_t heard_again_ns;      /* when its last long silence ended */
 	struct drv_timer beat;
 };
