@@ -289,8 +289,7 @@ static void not_closed(struct drv_host *host)
 static void none_closed(struct drv_app *app)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].now.state <
-		    DRV_HOST_KILLED) /* a killed one was never asked to end */
+		if (app->hosts[i].now.state < DRV_HOST_KILLED) /* others are ending already */
 			not_closed(&app->hosts[i]);
 	app->end = DRV_END_AT_ONCE;
 }
