@@ -293,13 +293,16 @@ Test(worker_end, after_its_exit_nothing_happens)
 Test(worker_end, every_end_of_a_host_is_logged)
 {
 	static const struct {
-		bool done, failed, stop, kill;
+		bool done, rests, failed, stop, kill;
 		const char *reason;
 		int status, signal;
 		enum fragi_log_level level;
 		const char *line;
 	} ends[] = {
 		{.done = true, .stop = true, .line = "fragment1 ended: done"},
+		/* It says with every beat that it rests. */
+		{.done = true, .rests = true, .stop = true, .line = "fragment1 ended: done"},
+		{.rests = true, .stop = true, .line = "fragment1 ended: stopped"},
 		{.stop = true, .line = "fragment1 ended: stopped"},
 		{.stop = true,
 		 .reason = "worker b was lost",
@@ -329,6 +332,9 @@ Test(worker_end, every_end_of_a_host_is_logged)
 		cr_expect_str_eq(logged_of(FRAGI_LOG_INFO), "app/fragment1");
 		event.event.state = FW_STATE_DONE;
 		if (ends[i].done)
+			from_host(&event);
+		event.event.state = FW_STATE_IDLE;
+		if (ends[i].rests)
 			from_host(&event);
 		event.event.state = FW_STATE_FAILED;
 		event.event.failure = (struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED,

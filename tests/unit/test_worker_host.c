@@ -67,13 +67,15 @@ Test(worker_host, stale_epochs_are_refused)
 
 Test(worker_host, an_epoch_that_is_over_does_not_come_back)
 {
-	struct fw_message create = create_of(7, 1, 2);
-
-	start_with_host(false, 2);
+	start_with_host(false, 3);
 	exited(1, 0, false);
 	cr_assert_eq(wrk_core_host_count(core), 0);
-	from_driver(&create);
-	cr_expect_null(did(WRK_DO_SPAWN));
+	for (uint64_t epoch = 1; epoch <= 4; epoch++) {
+		struct fw_message create = create_of(7, 1, epoch);
+
+		from_driver(&create);
+		cr_expect_eq(did(WRK_DO_SPAWN) != NULL, epoch == 4, "epoch %d", (int)epoch);
+	}
 }
 
 Test(worker_host, another_session_counts_its_epochs_anew)
@@ -120,16 +122,47 @@ Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
 
 Test(worker_host, the_driver_may_kill_a_host_in_any_state)
 {
-	struct fw_message create = create_of(7, 1, 1), kill = host_frame(FW_HOST_KILL);
+	/* One that is not there yet has nothing to end in order. */
+	for (grace_ns = 0; grace_ns <= 1000 * MS; grace_ns += 1000 * MS) {
+		struct fw_message create = create_of(7, 1, 1), kill = host_frame(FW_HOST_KILL);
 
-	start_attached(false);
-	from_driver(&create);
-	from_driver(&kill);
-	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
-	spawned(seen_host);
-	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL, "it came to be after the order");
-	exited(0, SIGKILL, false);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
+		start_attached(false);
+		from_driver(&create);
+		from_driver(&kill);
+		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+		spawned(seen_host);
+		cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL,
+			     "it came to be after the order");
+		exited(0, SIGKILL, false);
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
+		finish();
+	}
+	grace_ns = 0;
+}
+
+/* What was saved for it becomes its own with its past, also while it is asked to stop. */
+Test(worker_host, one_that_was_beside_is_promoted_as_long_as_it_lives)
+{
+	for (int stops = 0; stops < 2; stops++) {
+		struct fw_message create = create_of(7, 1, 1), past = host_frame(FW_HOST_PAST);
+		struct fw_message stop = host_frame(FW_HOST_STOP);
+
+		start_attached(false);
+		create.create.is_beside = true;
+		from_driver(&create);
+		spawned(seen_host);
+		stop.stop.drain_ns = 1000 * MS;
+		if (stops)
+			from_driver(&stop);
+		from_driver(&past);
+		cr_expect_not_null(did(WRK_DO_PROMOTE_SAVED), "stops %d", stops);
+		cr_expect_null(did(WRK_DO_FORGET_SAVED), "stops %d", stops);
+		exited(0, SIGKILL, false);
+		cr_expect_null(did(WRK_DO_FORGET_SAVED), "it is the host now");
+		from_driver(&past);
+		cr_expect_not_null(did(WRK_DO_FORGET_SAVED), "it is gone");
+		finish();
+	}
 }
 
 Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself)

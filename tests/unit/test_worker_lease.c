@@ -242,3 +242,24 @@ Test(worker_lease, lasts_longer_where_the_driver_leaves_and_says_so)
 	next_beat(&until_ns);
 	cr_expect_eq(until_ns, hello_ns + LEASE_NS + FW_LEASE_AWAY_NS);
 }
+
+/* What a driver has said once counts until another one is there. */
+Test(worker_lease, lasts_longer_until_the_next_driver_is_there)
+{
+	int64_t hello_ns, sent_ns, until_ns = 0;
+
+	start_attached(false);
+	spawn_leased(0);
+	answer(0, true);
+	next_beat(NULL);
+	sent_ns = next_beat(NULL); /* later than HELLO */
+	answer(sent_ns, false);
+	next_beat(&until_ns);
+	cr_expect_eq(until_ns, sent_ns + LEASE_NS + FW_LEASE_AWAY_NS, "it leaves, and beats on");
+	driver_lost("it closed");
+	exited(0, SIGKILL, false);
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	hello_ns = now;
+	attach();
+	cr_expect_eq(spawn_leased(0), hello_ns + LEASE_NS);
+}

@@ -69,8 +69,7 @@ static bool ended_by_worker(const struct wrk_host *host, const struct wrk_exited
 {
 	if (host->why_failure == FRAGI_FAILURE_NONE)
 		return false;
-	return (exited->signal == SIGKILL &&
-		(host->state == WRK_HOST_KILLED || host->is_lease_over)) ||
+	return (exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
 	       (host->ending && exited->signal == 0 && exited->status == 0) ||
 	       (host->cut && exited->status == WRK_HOST_EXIT_LOST);
 }

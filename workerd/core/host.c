@@ -543,7 +543,6 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		wrk_host_lines(core, host, event, now_ns, actions);
 		break;
 	case WRK_EVENT_HOST_EXITED:
-		wrk_lease_exited(core, host, event->exited, actions);
 		host_exited(core, host, event->exited, actions);
 		break;
 	default:

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <workerd/core/state.h>
 
-#include <signal.h>
-#include <stdio.h>
-
 #include <base/units.h>
 
 /*
@@ -95,12 +92,12 @@ const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_
 		       : NULL;
 }
 
-bool wrk_lease_is_over(const struct wrk_core *core, const struct wrk_host *host)
+static bool is_over(const struct wrk_core *core, const struct wrk_host *host)
 {
 	return host->lease_ns > 0 && core->real_ns >= host->lease_until_ns;
 }
 
-const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actions)
+static const char *why_over(const struct wrk_host *host, struct wrk_actions *actions)
 {
 	char lease[32];
 
@@ -130,27 +127,19 @@ struct fw_message *wrk_lease_message(const struct wrk_core *core, const struct w
 	return message;
 }
 
-/* The kernel may be faster than this workerd, which may have been stopped at that moment. */
-void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
-		      const struct wrk_exited *exited, struct wrk_actions *actions)
-{
-	if (exited->signal != SIGKILL || host->why_failure != FRAGI_FAILURE_NONE ||
-	    host->state == WRK_HOST_KILLED || !wrk_lease_is_over(core, host))
-		return;
-	host->is_lease_over = true;
-	host->why_failure = FRAGI_FAILURE_LEASE_ENDED;
-	snprintf(host->why, sizeof(host->why), "%s", wrk_lease_why(host, actions));
-}
-
+/*
+ * Also before a host's exit is handled: the kernel may be faster than this workerd, which may have
+ * been stopped at that moment, and the reason is the lease then too.
+ */
 void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
 		if (host->state != WRK_HOST_NONE && host->state != WRK_HOST_KILLED &&
-		    wrk_lease_is_over(core, host))
+		    is_over(core, host))
 			wrk_host_kill(core, host, FRAGI_FAILURE_LEASE_ENDED,
-				      wrk_lease_why(host, actions), actions);
+				      why_over(host, actions), actions);
 	}
 }
 

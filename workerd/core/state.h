@@ -40,7 +40,6 @@ struct wrk_host {
 	/* beat.c: what its page showed last, to whom, and how often that has been the same since */
 	uint64_t counts, counts_for;
 	uint32_t same_counts;
-	bool is_lease_over;  /* the kernel has ended it for that */
 	bool is_renewed;     /* the beats of the present driver renew it */
 	int64_t lines_at_ns; /* when lines_used was right */
 	uint32_t lines_used; /* of WRK_LINES_BURST */
@@ -204,14 +203,9 @@ void wrk_lease_adopted(struct wrk_core *core, const struct fw_message *message);
 /* Why a host would begin too late, when another may run it by now; NULL: it would not. */
 const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_create *create,
 			      struct wrk_actions *actions);
-bool wrk_lease_is_over(const struct wrk_core *core, const struct wrk_host *host);
-const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actions);
 /* A BEAT for the host, which says until when it may run. */
 struct fw_message *wrk_lease_message(const struct wrk_core *core, const struct wrk_host *host,
 				     int64_t now_ns, struct wrk_actions *actions);
-/* A host has ended: it may have been for its lease. */
-void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
-		      const struct wrk_exited *exited, struct wrk_actions *actions);
 /* Ends the hosts whose lease is over. */
 void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions);
 /* Returns when the next lease is over, by the clock of the shell; INT64_MAX: never. */
