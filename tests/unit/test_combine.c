@@ -306,6 +306,8 @@ static const char *const ways[] = {
 	"conditions: [{type: or, ports: [b, a]}]",
 	"conditions: [{type: message_available, name: one, receiver: a}, {type: message_available, name: two, receiver: b}, {type: or_condition_combiner, terms: [$one, two]}]",
 	"parameters: {combines: true}",
+	/* One condition is about both ports, and is one term. */
+	"conditions: [{type: multi_message_available, receivers: [a, b]}, {type: or, ports: [a, b]}]",
 };
 
 Test(combine, messages_at_one_of_two_inputs_are_enough)

@@ -260,3 +260,28 @@ Test(cond_cuda, an_end_that_comes_after_the_operator_does_no_harm)
 		late_end(atomic_load(&unended));
 	}
 }
+
+/* Each flow of an input must have its message. */
+Test(cond_cuda, a_flow_without_a_message_is_waited_for)
+{
+	static const struct {
+		uint64_t count, least;
+		bool ended;
+		enum frag_ready answer;
+	} rows[] = {
+		{0, 0, false, FRAG_WAIT},           {1, 0, false, FRAG_WAIT},
+		{2, 1, false, FRAG_READY},          {1, 1, false, FRAG_READY},
+		{5, 0, false, FRAG_WAIT},           {0, UINT64_MAX, true, FRAG_NEVER},
+		{1, UINT64_MAX, false, FRAG_READY},
+	};
+	int64_t until_ns;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const struct fragi_waiting waiting = {
+			.count = rows[i].count, .least = rows[i].least, .ended = rows[i].ended};
+
+		cr_expect_eq(
+			fragi_condition_cuda_stream.check_inputs(NULL, &waiting, 1, 0, &until_ns),
+			rows[i].answer, "row %zu", i);
+	}
+}

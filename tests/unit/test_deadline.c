@@ -89,6 +89,37 @@ static int compose_wrong(struct frag_fragment *fragment)
 	return 0;
 }
 
+/* The longest path, and one operator more. */
+static int compose_long(struct frag_fragment *fragment)
+{
+	struct frag_op *longest[FRAGI_SPEC_PATH_MAX + 1];
+	char name[8];
+	int r = 0;
+
+	for (int i = 0; i <= FRAGI_SPEC_PATH_MAX; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		longest[i] = frag_make_operator(fragment, name, "relay", FRAG_NO_ARGS);
+		if (i > 0 && r == 0)
+			r = frag_add_flow(fragment, longest[i - 1], "out", longest[i], "in");
+	}
+	path[0] = frag_make_operator(fragment, "a", "source", FRAG_ARGS({"count", "3"}));
+	if (r == 0)
+		r = frag_add_flow(fragment, path[0], NULL, longest[0], "in");
+	if (r == 0)
+		r = frag_add_path_deadline(fragment, longest, FRAGI_SPEC_PATH_MAX, 1,
+					   FRAG_ON_MISS_COUNT);
+	return r;
+}
+
+static int compose_too_long(struct frag_fragment *fragment)
+{
+	struct frag_op *too_long[FRAGI_SPEC_PATH_MAX + 1] = {NULL};
+
+	frag_add_operator(fragment, frag_make_operator(fragment, "a", "source", FRAG_NO_ARGS));
+	return frag_add_path_deadline(fragment, too_long, FRAGI_SPEC_PATH_MAX + 1, 1,
+				      FRAG_ON_MISS_COUNT);
+}
+
 static int compose_back(struct frag_fragment *fragment)
 {
 	int r = make_path(fragment);
@@ -101,6 +132,8 @@ static const struct frag_composer composers[] = {
 	{.name = "right", .compose = compose_right},
 	{.name = "wrong", .compose = compose_wrong},
 	{.name = "backward", .compose = compose_back},
+	{.name = "long", .compose = compose_long},
+	{.name = "too_long", .compose = compose_too_long},
 };
 
 static const struct frag_op_type *const ops[] = {
@@ -526,6 +559,12 @@ Test(deadline, in_c_mistakes_are_refused_with_the_same_sentences)
 		"app: a deadline has a path of 2 to 64 operators; write for example `path: [camera, detect, view]`\n"
 		"app: the budget of a deadline is 0; leave the deadline out\n"
 		"app: frag_add_path_deadline: operator 2 of the path is NULL\n");
+	expect_refused(
+		"compose: too_long\n",
+		"app: a deadline has a path of 2 to 64 operators; write for example `path: [camera, detect, view]`\n");
+	run("greedy", "compose: long\n");
+	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	rig_end(&rig);
 	expect_refused("compose: backward\n",
 		       "a deadline has a path from app.c to app.a, and no flow leads there\n");
 }

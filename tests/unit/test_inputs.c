@@ -72,6 +72,12 @@ Test(inputs, a_batch_or_the_time_of_its_oldest_message)
 	type->type.ticked(state, 210 * MS);
 	cr_expect_eq(CHECK(211 * MS), FRAG_WAIT_TIME);
 	cr_expect_eq(until, 221 * MS, "the next message has a time of its own");
+	/* also when others have taken the one before, without a tick */
+	waiting = open_with(0, 0);
+	cr_expect_eq(CHECK(215 * MS), FRAG_WAIT);
+	waiting = open_with(1, FRAGI_TIME_UNKNOWN);
+	cr_expect_eq(CHECK(230 * MS), FRAG_WAIT_TIME);
+	cr_expect_eq(until, 240 * MS);
 #undef CHECK
 }
 
@@ -294,6 +300,8 @@ static int asker_compute(void *state, struct frag_tick *tick)
 	cr_expect_eq(frag_condition_event_state(s->event),
 		     s->ticks == 0 ? FRAG_EVENT_READY : FRAG_EVENT_DONE);
 	note_add(note_of(0), 0);
+	cr_expect_eq(frag_condition_set_event_state(s->event, FRAG_EVENT_NEVER + 1), -EINVAL);
+	cr_expect_eq(frag_condition_set_event_state(s->event, FRAG_EVENT_READY - 1), -EINVAL);
 	if (++s->ticks == 5)
 		return frag_condition_set_event_state(s->event, FRAG_EVENT_NEVER);
 	frag_condition_set_event_state(s->event, FRAG_EVENT_WAITING);
@@ -500,6 +508,51 @@ Test(inputs, memory_is_there_before_it_is_taken)
 	}
 }
 
+/*
+ * A time that is far away hides none that is near, in whatever order they come; one of them is
+ * given up whenever rx has its batch.
+ */
+Test(inputs, a_time_that_is_far_hides_none_that_is_near)
+{
+	static const char *const orders[] = {"near, far", "far, near"};
+	const struct fragi_op_row *ops;
+	struct rig rig;
+	char text[900];
+
+	for (size_t i = 0; i < 4; i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			const bool is_far_first = i % 2 != 0;
+
+			snprintf(
+				text, sizeof(text),
+				"%s%s%s"
+				"operators:\n"
+				"  long: {type: source, parameters: {count: 40}, conditions: [{type: periodic, recess_period: 3ms}]}\n"
+				"  %s: {type: source, parameters: {count: 9}, conditions: [{type: periodic, recess_period: %s}]}\n"
+				"  %s: {type: source, parameters: {count: 9}, conditions: [{type: periodic, recess_period: %s}]}\n"
+				"  rx: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 2, max_delay_ns: 1h}]}\n"
+				"  ry: {type: sink, parameters: {slot: 1}}\n"
+				"  rz: {type: sink, parameters: {slot: 2}}\n"
+				"flows: [long -> rz, {from: near, to: rx, capacity: 4}, far -> ry]\n",
+				i < 2 ? ""
+				      : "thread_pools: {p: {initial_size: 1, add: [{operators: [",
+				i < 2 ? "" : orders[i % 2], i < 2 ? "" : ", rx]}]}}\n",
+				is_far_first ? "far" : "near", is_far_first ? "1h" : "2ms",
+				is_far_first ? "near" : "far", is_far_first ? "2ms" : "1h");
+			notes_clear();
+			rig_prepare_good(&rig, &inputs_plugin, rig_graph(s, text));
+			rig_start(&rig);
+			ops = fragi_run_ledger(rig.run)->ops;
+			RIG_AWAIT(atomic_load(&ops[1 + is_far_first].ticks) >= 9);
+			RIG_AWAIT(atomic_load(&ops[0].ticks) >= 40); /* rx waits no more */
+			fragi_run_halt(rig.run);
+			cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+			cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+			rig_end(&rig);
+		}
+}
+
 Test(inputs, an_event_from_outside_keeps_the_application_alive)
 {
 	struct rig rig;
@@ -511,6 +564,7 @@ Test(inputs, an_event_from_outside_keeps_the_application_alive)
 				s,
 				"operators:\n"
 				"  op: {type: asker, conditions: [{type: asynchronous, name: event}]}\n"));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(noted(0), 5);
 		rig_end(&rig);
 		notes_clear();

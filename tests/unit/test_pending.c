@@ -166,8 +166,27 @@ static int compares_compute(void *state, struct frag_tick *tick)
 
 TEST_OP(labels, FRAG_PORTS(middle_ports));
 TEST_OP(compares, FRAG_PORTS(middle_ports));
+/* Each tick is of two calls that take a millisecond. */
+static int busy_compute(void *state, struct frag_tick *tick)
+{
+	bool *was_pending = state;
+	int64_t x, end_ns = fragi_now_ns() + 1000000;
+
+	while (fragi_now_ns() < end_ns)
+		;
+	*was_pending = !*was_pending;
+	if (*was_pending) {
+		frag_op_resume(frag_tick_op(tick));
+		return FRAG_PENDING;
+	}
+	return frag_tick_receive_i64(tick, MIDDLE_IN, &x) == 0
+		       ? frag_tick_emit_i64(tick, MIDDLE_OUT, x)
+		       : 0;
+}
+
+TEST_OP(busy, FRAG_PORTS(middle_ports), .state_size = sizeof(bool));
 TEST_PLUGIN(pending, &source_type, &sink_type, &later_type, &silent_type, &labels_type,
-	    &compares_type);
+	    &compares_type, &busy_type);
 
 static void begin(void)
 {
@@ -215,6 +234,27 @@ static void expect_in_order(const char *parameters)
 Test(pending, results_come_in_order_with_their_metadata)
 {
 	expect_in_order("early: 0");
+}
+
+/* A tick has the time of its own calls, and not that of the ticks before it too. */
+RIG_TEST(pending, a_tick_takes_as_long_as_its_calls)
+{
+	int64_t begin_ns = fragi_now_ns();
+	const struct fragi_op_row *op;
+
+	rig_run(rig, &pending_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 20}}\n"
+			     "  op: {type: busy}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> op, op -> rx]\n"));
+	cr_assert_eq(noted(0), 20, "%s", rig->sentence);
+	op = &fragi_run_ledger(rig->run)->ops[1];
+	cr_expect_eq(atomic_load(&op->compute.count), 20);
+	cr_expect_geq(atomic_load(&op->compute.max), 2 * 1000000);
+	/* The 19 others have taken two milliseconds each. */
+	cr_expect_leq(atomic_load(&op->compute.max),
+		      (uint64_t)(fragi_now_ns() - begin_ns) - 19 * 2 * 1000000);
 }
 
 /* Resumed before compute has returned, and many times before there is anything. */

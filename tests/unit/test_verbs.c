@@ -413,6 +413,32 @@ Test(verbs, health_looks_at_all_that_was_measured)
 	}
 }
 
+/* Whichever of several applications runs is measured; where none does, nothing is. */
+Test(verbs, status_measures_where_one_runs)
+{
+	static const struct {
+		const char *states[2], *words;
+		bool measures;
+	} rows[] = {
+		{{"running", "waiting"}, "status", true},
+		{{"waiting", "running"}, "status", true},
+		{{"waiting", "preparing"}, "status", false},
+		{{"running", "waiting"}, "status a", true},
+		{{"running", "waiting"}, "status b", false},
+		{{"running", "running"}, "status --no-wait", false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fw_application_row apps[] = {app_row("a", rows[i].states[0]),
+						    app_row("b", rows[i].states[1])};
+		struct fw_message messages[] = {state_of(apps, 2),
+						looked_at("a", true, FRAGI_CAUSE_NONE)};
+
+		cr_expect_eq(verb(ctl_status, rows[i].words, messages, 1 + rows[i].measures),
+			     CTL_OK, "row %zu: %s", i, printed);
+	}
+}
+
 /* A time is the first that --since takes, and the first that --until leaves out. */
 Test(verbs, filters_of_lines_and_events)
 {
