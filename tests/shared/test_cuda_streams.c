@@ -652,6 +652,28 @@ GPU_TEST(cuda_streams, streams_that_cannot_be_had)
 	refuse(&reader_type, "there is no stream: GPU 0 (Fake 0): cuStreamCreateWithPriority");
 }
 
+/* What was taken of the pool before a failure is there again. */
+static int after_a_failure(void *state, struct frag_op *op)
+{
+	fake.fail("cuStreamCreateWithPriority", 1, 999);
+	cr_expect_lt(use_stream(state, op), 0);
+	cr_expect_eq(use_stream(state, op), 0, "the only stream of the pool is free");
+	return 0;
+}
+
+Test(cuda_streams, a_failure_gives_the_stream_of_a_pool_back)
+{
+	static const struct frag_arg one[] = {{"max_size", "1"}, {NULL, NULL}};
+	const struct frag_harness_resource pool[] = {{"streams", "cuda_stream_pool", one},
+						     {.name = NULL}};
+	struct frag_op_type type = writer_type;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	type.initialize = after_a_failure;
+	frag_harness_destroy(frag_harness_create_with(&type, streams_arg(), pool, &err));
+	cr_expect_null(strstr(err.text, "are in use"), "%s", err.text);
+}
+
 GPU_TEST(cuda_streams, a_stream_needs_a_gpu)
 {
 	setenv("FAKE_CUDA_DEVICES", "0", 1);
