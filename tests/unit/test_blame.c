@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/blame.h>
+#include <sched/path_deadline.h>
 
 /* Which part of the time of a late message is to blame: pure functions, by tables. */
 
@@ -200,4 +202,47 @@ Test(blame, causes_have_names)
 	cr_expect_str_eq(fragi_blame_text(FRAGI_BLAME_CLOCK), "clock unsure");
 	cr_expect(fragi_blame_is_edge(FRAGI_BLAME_NETWORK));
 	cr_expect_not(fragi_blame_is_edge(FRAGI_BLAME_GPU));
+}
+
+/*
+ * Ten lines a second about late messages of a path; those left out are counted until the next line,
+ * and each second begins anew.
+ */
+Test(blame, lines_about_late_messages_are_bounded)
+{
+	static const struct {
+		int messages;
+		bool is_later; /* a second after the line before */
+		uint32_t lines;
+		uint64_t left_out;
+	} rows[] = {
+		{1, false, 1, 0},  {8, false, 9, 0}, {1, false, 10, 0}, {1, false, 10, 1},
+		{3, false, 10, 4}, {1, true, 1, 0},  {9, false, 10, 0}, {2, false, 10, 2},
+		{11, true, 10, 1}, {1, true, 1, 0},
+	};
+	const char *names[] = {"a", "b"};
+	uint64_t ns[2 * FRAGI_BLAME_CAUSES] = {0}, blamed[2 * FRAGI_BLAME_CAUSES] = {0}, sum = 0;
+	struct fragi_op_row row = {0};
+	struct fragi_exec *exec = calloc(1, sizeof(*exec));
+	struct fragi_path_deadline path = {.names = names,
+					   .count = 2,
+					   .budget_ns = 2 * MS,
+					   .usual = {.ns = ns, .places = 2},
+					   .blamed = blamed};
+	const struct fragi_blame_parts parts = {
+		.count = 1, .parts = {{.at = 1, .cause = FRAGI_BLAME_QUEUE, .ns = 5 * MS}}};
+	const struct fragi_trail_entry entry = {0};
+
+	cr_assert_not_null(exec);
+	exec->row = &row;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].is_later)
+			path.log.since_ns -= 1000000000;
+		for (int k = 0; k < rows[i].messages; k++, sum++)
+			fragi_path_blame(exec, &path, &parts, 5 * MS, &entry);
+		cr_expect_eq(path.log.lines, rows[i].lines, "row %zu: %u", i, path.log.lines);
+		cr_expect_eq(path.log.left_out, rows[i].left_out, "row %zu", i);
+	}
+	cr_expect_eq(blamed[1 * FRAGI_BLAME_CAUSES + FRAGI_BLAME_QUEUE], sum, "all are counted");
+	free(exec);
 }
