@@ -466,6 +466,9 @@ Test(fragment, inputs_left_open_are_reported_unless_an_end_in_doubt_may_be_meant
 	    "app.yaml:6:3: app.b: input \"in0\" is not connected; add a flow that ends there\n"
 	    "app.yaml:6:3: app.b: input \"in2\" is not connected; add a flow that ends there\n"
 	    "app.yaml:7:3: app.c: input \"in\" is not connected; add a flow that ends there\n");
+	bad(TEXT(HEAD OPERATORS "flows: [a -> b]\n"), -EINVAL,
+	    "app.yaml:7:3: app.c: input \"in\" is not connected; add a flow that ends there\n"
+	    "app.yaml:8:9: flow end app.b: several could be meant; name the port; its inputs: in0, in1, in2\n");
 	bad(TEXT(HEAD OPERATORS "flows: [a -> b.in1, a -> b.on2, a.aut -> b.in0]\n"), -EINVAL,
 	    "app.yaml:7:3: app.c: input \"in\" is not connected; add a flow that ends there\n"
 	    "app.yaml:8:21: flow end app.b.on2: no input \"on2\"; did you mean \"in2\"?\n"

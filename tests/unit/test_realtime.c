@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <graph/thread_pool.h>
+
 #include "graph_texts.h"
 #include "rig_ops.h"
 
@@ -51,6 +53,7 @@ TEST_OP(looking);
 
 static struct frag_realtime wanted;
 static int added;
+static struct fragi_realtime taken; /* of the operator's place, where it was added */
 
 static int compose(struct frag_fragment *fragment)
 {
@@ -58,6 +61,8 @@ static int compose(struct frag_fragment *fragment)
 
 	frag_add_operator(fragment, op);
 	added = frag_thread_pool_add_realtime(frag_make_thread_pool(fragment, "p", 1), op, &wanted);
+	if (added == 0)
+		taken = op->pool_place->realtime;
 	return added;
 }
 
@@ -296,6 +301,25 @@ RIG_ONE_TEST(realtime, may_be_asked_for_in_c)
 	wanted.best_effort = 1;
 	cr_expect_eq(run("compose: realtime\n", rig, &err), 0);
 	cr_expect_eq(seen.policy, SCHED_OTHER);
+}
+
+/* A deadline that is left out is the period; one that is given stays. */
+Test(realtime, the_deadline_is_the_period_where_it_is_left_out)
+{
+	static const uint64_t deadlines[][2] = {{0, 20000000}, {7000000, 7000000}};
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(deadlines); i++) {
+		wanted = (struct frag_realtime){
+			FRAG_REALTIME_INIT, .sched_policy = FRAG_SCHED_DEADLINE,
+			.sched_runtime = 5000000, .sched_deadline = deadlines[i][0],
+			.sched_period = 20000000};
+		rig_prepare_good(&rig, &plugin, "frag: 1\napplication: app\ncompose: realtime\n");
+		cr_expect_eq(taken.runtime_ns, 5000000);
+		cr_expect_eq(taken.deadline_ns, deadlines[i][1]);
+		cr_expect_eq(taken.period_ns, 20000000);
+		rig_end(&rig);
+	}
 }
 
 static void expect_flaw(struct frag_realtime realtime, const char *sentence)
