@@ -243,7 +243,7 @@ class Use(PageTest):
             time.sleep(0.3)
             self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), width)
             named = self.page.run("document.querySelector('#table tbody th').offsetWidth")
-            self.assertGreaterEqual(named, 0.39 * min(width, 390), "a name is not broken into pieces")
+            self.assertGreaterEqual(named, 0.35 * min(width, 390), "a name is not broken into pieces")
 
     def test_the_picture_of_the_documents(self):
         """It shows the page as it is: the same buttons, headings and names in the same colours.
