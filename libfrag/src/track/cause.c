@@ -223,6 +223,36 @@ static int compare(const void *a, const void *b)
 	return x->flow < y->flow ? -1 : x->flow > y->flow;
 }
 
+/* What two ticks are of those that were to be in the window. */
+static uint64_t chance_of(const struct search *s, const struct fragi_symptom *symptom)
+{
+	uint64_t wanted = symptom->wanted_mhz * (s->look->window_ns / 1000000) / 1000000;
+
+	return wanted > 0 ? 1000 * TICKS_SHORT / wanted + 1 : 0;
+}
+
+/*
+ * Operators of one path are short by as much, but for a tick or two that chance adds to one of
+ * them. Of those the first in the table is the symptom, so that the next window has the same one.
+ */
+static void prefer_first(struct search *s)
+{
+	struct fragi_symptom *all = s->symptoms, first;
+	size_t best = 0;
+
+	for (size_t i = 1; i < s->symptom_count; i++)
+		if (all[0].kind == FRAGI_SYMPTOM_RATE && all[i].kind == FRAGI_SYMPTOM_RATE &&
+		    all[i].op < all[best].op &&
+		    all[i].per_mille + chance_of(s, &all[i]) >= all[0].per_mille &&
+		    all[i].per_mille + chance_of(s, &all[0]) >= all[0].per_mille)
+			best = i;
+	if (best == 0)
+		return;
+	first = all[best];
+	memmove(all + 1, all, best * sizeof(*all));
+	all[0] = first;
+}
+
 /* --- the search --- */
 
 /* The receiver waits for messages of a flow that has no room: what is between them is to blame. */
@@ -516,6 +546,7 @@ int fragi_cause_find(const struct fragi_look *look, struct fragi_arena *arena,
 	for (uint32_t i = 0; i < look->flow_count; i++)
 		look_at_flow(&s, i);
 	qsort(s.symptoms, s.symptom_count, sizeof(*s.symptoms), compare);
+	prefer_first(&s);
 	for (size_t i = 0; i < s.symptom_count && !found; i++) {
 		verdict.symptom = s.symptoms[i];
 		found = search_symptom(&s, &verdict);
