@@ -100,8 +100,9 @@ fragments:
         self.serve(workers=("a",))
         self.ok("start", self.write("slow.yaml", cluster.SLOW))
         self.assertEqual(self.ok("health", "slow"), "ok: slow: runs")
-        self.assertIn("one.rx computes", self.fails(1, "", "health", "slow", "--for", "1s"))
-        self.assertIn("one.rx computes", self.fails(1, "", "health", "--for", "1s"))
+        # On a busy machine the cores are to blame for some windows.
+        for name in ("slow",), ():
+            self.wait_until("the operator", lambda: "one.rx computes" in self.fails(1, "", "health", *name, "--for", "1s"))
 
 
 class Snapshot(ServiceTest):
