@@ -50,11 +50,13 @@ python-aarch64:
 	@mk/deps.sh python && mk/deps.sh aarch64
 	@tests/aarch64.sh --wheel
 
-# The tests with ASan and UBSan, under the debug build of Debian's Python, which counts references.
-# Its headers are links to those of the other one, beside which the compiler would look.
+# The tests with ASan and UBSan, under the debug build of Debian's Python, which counts references
+# only of extensions that were compiled for it: what was built before may be for another Python. Its
+# headers are links to those of the other one, beside which the compiler would look.
 .PHONY: python-debug python-debug-here
 python-debug:
 	@mk/deps.sh nightly
+	@rm -rf build-asan/python build-asan/obj/python
 	@$(ASAN_MAKE) PYTHON=python3-dbg PYTHON_CFLAGS=-fno-canonical-system-headers \
 		python-debug-here
 	@tests/python/debug.sh build-asan
