@@ -158,6 +158,30 @@ flows:
   - fragment1.a -> fragment2.rx
 """
 
+    ALIGNED = """
+frag: 1
+application: app
+extensions: [libslow.so, libtiming.so]
+fragments:
+  fragment1:
+    operators:
+      tx:
+        type: ping_tx
+        conditions: [{type: count, count: 60}, {type: periodic, recess_period: 50hz}]
+      a: {type: slow, parameters: {stamps: true}}
+      join: {type: report, align: {inputs: [a, b], window: 15ms, timeout: 1s}}
+    flows: [tx -> a, a -> join.a]
+  fragment2:
+    operators:
+      tx:
+        type: ping_tx
+        conditions: [{type: count, count: 60}, {type: periodic, recess_period: 50hz}]
+      b: {type: slow, parameters: {stamps: true}}
+    flows: [tx -> b]
+flows:
+  - fragment2.b -> fragment1.join.b
+"""
+
     def begin(self, text=None, **env):
         if subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode != 0:
             self.skipTest("this machine lets its user make no time namespaces")
@@ -184,6 +208,18 @@ flows:
                 few = flow["dropped"]["clocks_not_comparable"] if compared else flow["delivered"]
                 self.assertLess(few, 20, flow)
                 self.assertEqual(flow["delivered"] + flow["dropped"]["clocks_not_comparable"], 40)
+
+    def test_windows_of_inputs_hold_over_two_nodes(self):
+        """What was taken within 15 ms belongs together, though the second node shows 36 s more."""
+        self.begin(self.ALIGNED, FRAG_SHIFT_REALTIME_S="36")
+        self.assertEqual(self.app.wait(60), 0, self.app.stderr)
+        summary = self.summary(self.app)
+        there = self.flow(summary, "fragment2.b.out")
+        few = there["dropped"]["clocks_not_comparable"]
+        self.assertLess(few, 20, there)
+        pairs = len(re.findall(r"join: a [0-9]+, b [0-9]+", self.first.stderr))
+        self.assertGreaterEqual(pairs, 20, summary)
+        self.assertLessEqual(pairs, 60 - few)
 
     def test_a_leap_second_that_only_one_of_two_nodes_expects_is_refused_by_name(self):
         """The other one smears it, or does not know of it."""
