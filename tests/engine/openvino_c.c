@@ -6,7 +6,7 @@
  * 	input NAME TYPE SIDE SIDE ...      TYPE: the number of an element type; SIDE: -1 for any
  * 	output NAME TYPE SIDE SIDE ...     -1: as large as the first input's first side
  * 	lacks OPERATION                    the engine does not read the model
- * 	fails | nan | waits                what a run does otherwise; waits: until the file exists
+ * 	fails | nan | waits | dies         what a run does otherwise; waits: until the file exists
  *                                      that FRAG_TEST_ENGINE_GATE in the environment names
  *
  * An output also has the name NAME:0. A run fills output k with the first element of the first
@@ -40,7 +40,7 @@ struct ov_output_const_port {
 struct ov_model {
 	struct ov_output_const_port inputs[TENSORS_MAX], outputs[TENSORS_MAX];
 	size_t input_count, output_count;
-	bool fails, nan, waits;
+	bool fails, nan, waits, dies;
 };
 struct ov_compiled_model {
 	struct ov_model model;
@@ -142,7 +142,8 @@ static bool read_line(const char *line, struct ov_model *model)
 	model->fails |= strcmp(line, "fails\n") == 0;
 	model->nan |= strcmp(line, "nan\n") == 0;
 	model->waits |= strcmp(line, "waits\n") == 0;
-	return model->fails || model->nan || model->waits;
+	model->dies |= strcmp(line, "dies\n") == 0;
+	return model->fails || model->nan || model->waits || model->dies;
 }
 
 int ov_core_read_model(const ov_core_t *core, const char *path, const char *weights,
@@ -416,6 +417,8 @@ static void *run(void *arg)
 	do
 		usleep(1000);
 	while (request->model.waits && access(getenv("FRAG_TEST_ENGINE_GATE"), F_OK) != 0);
+	if (request->model.dies)
+		abort();
 	for (size_t k = 0; k < request->model.output_count; k++)
 		fill(request, k);
 	request->failed = request->model.fails;

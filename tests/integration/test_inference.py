@@ -100,6 +100,15 @@ class Engine(cluster.ClusterTest):
         self.assertNotEqual(program.wait(), 0)
         self.assertRegex(program.stderr, r"m\.model: No such file or directory; check model_path_map")
 
+    def test_an_engine_that_ends_its_process_is_a_failure_of_the_host(self):
+        """On a thread of the engine, while its operator waits: the host is named, and the rest ends."""
+        app = self.application(MODEL + "dies\n")
+        program = self.start("fragctl", "run", "--workers", "1", "--output", "json", app)
+        self.assertEqual(program.wait(), 1, program.stderr)
+        self.assertEqual(self.summary(program)["failure"]["code"], "host_crashed", program.stderr)
+        self.assertRegex(program.stderr, "SIGABRT")
+        self.assert_nothing_left()
+
     def test_a_network_that_gives_nan_is_explained(self):
         more = ("  label:\n    type: detection_postprocessor\n"
                 "    parameters: {boxes_tensor_name: sum, scores_tensor_name: scores}\n")

@@ -213,6 +213,9 @@ Test(ops_onnxruntime, bad_models_are_refused_before_anything_runs)
 	write_model(model_path, "no model");
 	refused(NULL, "is not a model that ONNX Runtime reads: Load model failed:Protobuf parsing "
 		      "failed.; give it .onnx");
+	cr_assert_eq(truncate(model_path, (off_t)1 << 31), 0);
+	refused(NULL, "has 2147483648 bytes, and a file of ONNX has 2 GB at most; export the model "
+		      "with its weights in files beside it (external data)");
 	write_model(model_path, "engine of tests\ninput image 8 1\noutput boxes 1 1\n");
 	refused(NULL, "the input \"image\" of /tmp/frag-onnxruntime-");
 	refused(NULL, "holds texts, which no tensor does; export the model so that it holds "
@@ -479,6 +482,7 @@ GPU_TEST(ops_onnxruntime, graphs_of_cuda)
 /* With two GPUs, each has a stream by which the module frees. */
 Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 {
+	char cache[64], made[256], device[16];
 	struct frag_harness *h;
 
 	setenv("FAKE_CUDA_DEVICES", "2", 1);
@@ -496,6 +500,17 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 	tick_fails(h, "image", rows(GPU, 1, 1.0f), "runs on the CPU and needs it in host memory");
 	frag_harness_destroy(h);
 	refused(FRAG_ARGS({"device_map", "{a: 7}"}), "");
+	/* what TensorRT makes for one kind of GPU is no use to another */
+	snprintf(cache, sizeof(cache), "%s/cache", folder);
+	for (int i = 0; i < 2; i++) {
+		snprintf(device, sizeof(device), "{a: %d}", i);
+		frag_harness_destroy(make(FRAG_ARGS({"backend", "trt"}, {"device_map", device},
+						    {"engine_cache", cache})));
+		snprintf(made, sizeof(made),
+			 "rmdir '%s/Fake_%d-1.31.1' && { [ %d = 0 ] || rmdir '%s'; }", cache, i, i,
+			 cache);
+		cr_expect_eq(system(made), 0);
+	}
 }
 
 GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)
