@@ -127,13 +127,15 @@ gpu-check-video: $(VIDEO_CHECK) $(B)/lib/frag/modules/cuda.so
 	@ldd $(VIDEO_CHECK) | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \
 		sort -u | xargs -I{} cp -L {} $(GPU_CHECK_VIDEO)/deps
-# make gpu-check-people makes the folder of examples/people: build/gpu-check-people/people_check.sh.
+# make gpu-check-people makes the folder of examples/people, build/gpu-check-people: people_check.sh
+# runs it, and networks_check.sh tries what networks on a GPU may meet.
 GPU_CHECK_PEOPLE := $(B)/gpu-check-people
-gpu-check-people: all
+gpu-check-people: all $(B)/bench/network $(B)/tests/cuda/gpu_check
 	@rm -rf $(GPU_CHECK_PEOPLE)
 	@mkdir -p $(addprefix $(GPU_CHECK_PEOPLE)/,bin deps models people libexec/frag \
 		lib/frag/modules lib/frag/plugins)
-	@cp $(addprefix $(B)/bin/,fragctl driverd workerd) $(GPU_CHECK_PEOPLE)/bin
+	@cp $(addprefix $(B)/bin/,fragctl driverd workerd) $(B)/bench/network \
+		$(B)/tests/cuda/gpu_check $(GPU_CHECK_PEOPLE)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK_PEOPLE)/libexec/frag
 	@cp $(LIBFRAG_SO) $(GPU_CHECK_PEOPLE)/lib
 	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so run.so http.so) \
@@ -143,7 +145,10 @@ gpu-check-people: all
 	@cp $(addprefix .cache/ai/models/,person-detection.onnx person-segmentation.onnx) \
 		$(GPU_CHECK_PEOPLE)/models
 	@cp examples/people/*.yaml $(GPU_CHECK_PEOPLE)/people
-	@cp examples/data/pedestrians.mp4 tests/cuda/people_check.sh $(GPU_CHECK_PEOPLE)
+	@python3 examples/holohub/models.py $(GPU_CHECK_PEOPLE)/networks
+	@python3 tests/cuda/bad_models.py $(GPU_CHECK_PEOPLE)/networks
+	@cp examples/data/pedestrians.mp4 tests/cuda/people_check.sh tests/cuda/networks_check.sh \
+		$(GPU_CHECK_PEOPLE)
 	@ldd $(GPU_CHECK_PEOPLE)/bin/* $(GPU_CHECK_PEOPLE)/libexec/frag/* \
 		$(GPU_CHECK_PEOPLE)/lib/*.so* $(GPU_CHECK_PEOPLE)/lib/frag/*/*.so | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \

@@ -222,10 +222,22 @@ class writer {
 		bool has_corners =
 			op.get_attrs().coordinate_transformation_mode == Mode::ALIGN_CORNERS;
 
-		return node("Resize", {in, "", "", ints(op.get_output_shape(0))},
+		/* The provider for CUDA resizes the last two sides, whatever is asked for. */
+		ov::Shape to = op.get_output_shape(0);
+		bool has_channels_last = to.size() == 4 && to[1] != op.get_input_shape(0)[1];
+		std::string from = in;
+
+		if (has_channels_last) {
+			to = {to[0], to[3], to[1], to[2]};
+			from = node("Transpose", {in}, {list("perm", ov::Shape{0, 3, 1, 2})});
+		}
+		from = node("Resize", {from, "", "", ints(to)},
 			    {attribute("mode", std::string("linear")),
 			     attribute("coordinate_transformation_mode",
 				       std::string(has_corners ? "align_corners" : "half_pixel"))});
+		return has_channels_last
+			       ? node("Transpose", {from}, {list("perm", ov::Shape{0, 2, 3, 1})})
+			       : from;
 	}
 
 	std::string translate(const std::shared_ptr<ov::Node> &op)

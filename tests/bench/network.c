@@ -10,9 +10,10 @@
  * from host memory each time, and the outputs go there. SIDE: of the input. Prints "RATE P50 P99":
  * runs a second, and times of a run in ms, behind the first tenth.
  *
- * compare: what MODEL makes beside what the model REFERENCE makes on the CPU, from the input in the
- * file INPUT, a number behind the other. Prints for each output "NUMBER SHARE": the largest
- * difference, as a share of the output's largest number.
+ * compare: what MODEL makes beside what the model REFERENCE makes on the CPU, from the input that
+ * is in the file INPUT, a number behind the other, or from noise if INPUT is `noise`. Prints for
+ * each output "NUMBER SHARE": the largest difference, as a share of the largest number of the
+ * output.
  */
 #include <math.h>
 #include <stdio.h>
@@ -124,19 +125,51 @@ static const float *floats_of(ort_value_t *value, size_t *out_count)
 	return data;
 }
 
-/* The file has an f32 or a u8 for each number, which its size tells. */
+static int input_type(const char *path)
+{
+	ort_session_t *session = open_model(path, "cpu");
+	const ort_shape_info_t *shape;
+	ort_type_info_t *info;
+	int type = 0;
+
+	need(ort->SessionGetInputTypeInfo(session, 0, &info));
+	need(ort->CastTypeInfoToTensorInfo(info, &shape));
+	need(ort->GetTensorElementType(shape, &type));
+	return type;
+}
+
+/* Reads the input, or makes noise, from 0 to 1 or of u8. Returns its bytes. */
+static size_t fill(const char *path, int type, size_t numbers, void *data)
+{
+	const size_t bytes = numbers * (type == ORT_FLOAT ? sizeof(float) : 1);
+	FILE *file = strcmp(path, "noise") != 0 ? fopen(path, "rb") : NULL;
+	uint32_t state = 1;
+
+	for (size_t i = 0; i < numbers && strcmp(path, "noise") == 0; i++) {
+		state = state * 1664525u + 1013904223u;
+		if (type == ORT_FLOAT)
+			((float *)data)[i] = (float)(state >> 8) / (float)(1 << 24);
+		else
+			((unsigned char *)data)[i] = (unsigned char)(state >> 24);
+	}
+	if (strcmp(path, "noise") == 0)
+		return bytes;
+	if (file == NULL || fread(data, 1, bytes, file) != bytes) {
+		fprintf(stderr, "network: %s has not %zu bytes\n", path, bytes);
+		exit(1);
+	}
+	fclose(file);
+	return bytes;
+}
+
 static int compare(char **argv, const int64_t *sides, size_t ndim, size_t numbers)
 {
-	FILE *file = fopen(argv[5], "rb");
+	const int type = input_type(argv[4]);
 	void *data = calloc(numbers, sizeof(float));
-	size_t bytes = file != NULL ? fread(data, 1, numbers * sizeof(float), file) : 0, count = 0;
-	int type = bytes == numbers ? ORT_UINT8 : ORT_FLOAT;
+	const size_t bytes = fill(argv[5], type, numbers, data);
 	ort_value_t **here, **there;
+	size_t count = 0;
 
-	if (bytes != numbers && bytes != numbers * sizeof(float)) {
-		fprintf(stderr, "network: %s has not %zu numbers\n", argv[5], numbers);
-		return 1;
-	}
 	here = results_of(argv[4], "cpu", data, bytes, sides, ndim, type, &count);
 	there = results_of(argv[1], argv[2], data, bytes, sides, ndim, type, &count);
 	for (size_t i = 0; i < count; i++) {
