@@ -355,6 +355,34 @@ Test(peer_clock, a_long_round_trip_that_was_slow_in_one_direction_shows_a_pause)
 	cr_expect_eq(timeline.state, FRAGI_TIMELINE_UNKNOWN);
 }
 
+/*
+ * Both machines were paused for a minute, one for 5 ms longer, and neither knows: that looks like a
+ * clock which runs faster.
+ */
+Test(peer_clock, two_pauses_in_a_gap_prove_no_rate)
+{
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline;
+	struct fragi_time time;
+
+	lock(&peer, &timeline);
+	for (int64_t i = 0; i < FRAGI_PEER_CLOCK_LOCK; i++) {
+		const int64_t asked_ns = 70 * S + i * S / 4;
+		const int64_t heard_ns = asked_ns + 7 * S + 5 * MS + 20 * US;
+
+		fragi_peer_clock_add(&peer,
+				     &(struct fragi_round_trip){.asked_ns = asked_ns,
+								.heard_ns = heard_ns,
+								.answered_ns = heard_ns,
+								.back_ns = asked_ns + 40 * US},
+				     &timeline);
+	}
+	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
+	cr_assert(fragi_timeline_convert(&timeline, 107 * S + 5 * MS, &time));
+	cr_expect_leq(llabs(time.ns - 100 * S), time.error_ns, "%d ns off, +/- %d ns",
+		      (int)(time.ns - 100 * S), (int)time.error_ns);
+}
+
 Test(peer_clock, a_round_trip_that_is_too_long_does_not_count_towards_a_lock)
 {
 	struct fragi_peer_clock peer;

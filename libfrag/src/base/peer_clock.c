@@ -213,6 +213,9 @@ void fragi_peer_clock_add(struct fragi_peer_clock *clock, const struct fragi_rou
 	if (trip->asked_ns < clock->since_ns)
 		return;
 	note_changes(clock, trip, timeline);
+	/* Both machines may have been paused meanwhile, for nearly the same time. */
+	if (clock->count > 0 && trip->back_ns - clock->last.at_ns >= FRAGI_PEER_CLOCK_HOLD_NS)
+		fragi_peer_clock_forget_rate(clock);
 	if (!prove(clock, trip, &proof)) {
 		clock->refused++;
 		restart(clock, timeline);
