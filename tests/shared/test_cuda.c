@@ -616,8 +616,9 @@ Test(cuda, pools_of_the_driver_that_cannot_be_made)
 		{"cuMemPoolSetAttribute", -EIO, "cuMemPoolSetAttribute"},
 		{"cuMemAllocFromPoolAsync", -EIO, "cuMemAllocFromPoolAsync of 8192 bytes"},
 		{"cuStreamSynchronize", -EIO, "cuStreamSynchronize"},
-		{"cuMemFreeAsync", -EIO, "cuMemFreeAsync"},
 		{"cuMemHostAlloc", -EIO, "there is no pinned memory: cuMemHostAlloc of 8192 bytes"},
+		/* last: what the driver does not free stays */
+		{"cuMemFreeAsync", -EIO, "cuMemFreeAsync"},
 	};
 	struct frag_resource *pool = NULL;
 
@@ -629,6 +630,9 @@ Test(cuda, pools_of_the_driver_that_cannot_be_made)
 		cr_expect_eq(make("rmm_allocator", &pool, &err, sizes, small_sizes), cases[i].code,
 			     "%s", cases[i].call);
 		cr_expect_not_null(strstr(err.text, cases[i].says), "%s", err.text);
+		cr_expect_leq(fake.left(), 1, "%s: pools or streams are left", cases[i].call);
+		if (i + 1 < FRAG_COUNT_OF(cases))
+			cr_expect_eq(fake.used(), 0, "%s: memory is left", cases[i].call);
 	}
 	fake.fail("cuStreamCreateWithPriority", 1, 999);
 	cr_expect_eq(make("stream_ordered_allocator", &pool, NULL, sizes, small_sizes), -EIO);

@@ -661,7 +661,7 @@ static int after_a_failure(void *state, struct frag_op *op)
 	return 0;
 }
 
-Test(cuda_streams, a_failure_gives_the_stream_of_a_pool_back)
+GPU_TEST(cuda_streams, a_failure_gives_the_stream_of_a_pool_back)
 {
 	static const struct frag_arg one[] = {{"max_size", "1"}, {NULL, NULL}};
 	const struct frag_harness_resource pool[] = {{"streams", "cuda_stream_pool", one},
@@ -680,7 +680,7 @@ GPU_TEST(cuda_streams, a_stream_needs_a_gpu)
 	refuse(&reader_type, "it needs GPU 0");
 }
 
-Test(cuda_streams, the_cpu_waits_for_any_stream)
+GPU_TEST(cuda_streams, the_cpu_waits_for_any_stream)
 {
 	const struct fragi_cuda_ops *driver;
 	struct frag_err err = FRAG_ERR_INIT;
