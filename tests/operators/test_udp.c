@@ -464,3 +464,28 @@ Test(ops_udp, sequence_is_not_misled_by_one_packet)
 	cr_assert_eq(udp_sequence_take(&s, 9), UDP_NEW);
 	cr_assert_eq(udp_sequence_lost(&s), 0);
 }
+
+/* At both ends of the window of 64 numbers; and only the packet right behind a stray one follows. */
+Test(ops_udp, sequence_of_the_last_numbers)
+{
+	static const struct {
+		uint64_t number;
+		enum udp_verdict verdict;
+		int64_t lost;
+	} rows[] = {
+		{100, UDP_NEW, 0},       {163, UDP_NEW, 62},      {100, UDP_REPEATED, 62},
+		{101, UDP_LATE, 61},     {164, UDP_NEW, 61},      {100, UDP_STRAY, 61},
+		{164, UDP_REPEATED, 61}, {101, UDP_REPEATED, 61}, {102, UDP_LATE, 60},
+		{5, UDP_STRAY, 60},      {165, UDP_NEW, 60},      {6, UDP_STRAY, 60},
+		{7, UDP_NEW, 60},        {8, UDP_NEW, 60},        {8, UDP_REPEATED, 60},
+	};
+	struct udp_sequence s = {0};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		cr_expect_eq(udp_sequence_take(&s, rows[i].number), rows[i].verdict, "row %zu", i);
+		cr_expect_eq(udp_sequence_lost(&s), rows[i].lost, "row %zu: %d", i,
+			     (int)udp_sequence_lost(&s));
+	}
+	cr_expect_eq(s.restarts, 1);
+	cr_expect_eq(s.stray, 3);
+}
