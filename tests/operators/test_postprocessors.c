@@ -115,6 +115,29 @@ Test(ops_detection_postprocessor, thresholds_overlaps_and_borders)
 	frag_harness_destroy(h);
 }
 
+/* Two boxes are kept: fewer where fewer may be, the best first. */
+Test(ops_detection_postprocessor, the_most_boxes_of_a_message)
+{
+	static const struct {
+		const char *most;
+		int64_t kept;
+	} rows[] = {{"1", 1}, {"2", 2}, {"3", 2}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h =
+			make(detections, FRAG_ARGS({"max_detections", rows[i].most}));
+		struct frag_message *m;
+
+		give(h, 3, three_boxes, (const float[]){0.7f, 0.8f, 0.9f});
+		m = tick(h, "out");
+		cr_expect_float_eq(((const float *)data(m, "scores", rows[i].kept))[0], 0.9f,
+				   1e-6f);
+		data(m, "boxes", rows[i].kept);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 /* A box inside of a better one overlaps it by little when it is small. */
 Test(ops_detection_postprocessor, boxes_inside_of_others)
 {
@@ -230,14 +253,22 @@ Test(ops_detection_postprocessor, boxes_of_parts_go_to_their_places)
 	cr_expect(fabsf(box[4] - 0.42f) < 1e-6f && fabsf(box[6] - 0.54f) < 1e-6f);
 	frag_message_unref(m);
 
-	m = message("boxes", FLOATS(3, SIDES(2, 2, 4), boxes));
-	cr_assert_eq(frag_message_add_tensor(m, "scores", FLOATS(2, SIDES(2, 2), boxes)), 0);
-	cr_assert_eq(frag_message_add_tensor(m, "counts", FLOATS(1, SIDES(1), boxes)), 0);
-	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
-	cr_assert_eq(frag_harness_give(h, "receivers:1",
-				       message("parts", FLOATS(2, SIDES(2, 4), regions))),
-		     0);
-	tick_fails(h, "there are 4 boxes, 2 regions and 1 counts");
+	for (int64_t counts = 1; counts <= 3; counts += 2) {
+		char sentence[64];
+
+		m = message("boxes", FLOATS(3, SIDES(2, 2, 4), boxes));
+		cr_assert_eq(frag_message_add_tensor(m, "scores", FLOATS(2, SIDES(2, 2), boxes)),
+			     0);
+		cr_assert_eq(frag_message_add_tensor(m, "counts", FLOATS(1, SIDES(counts), boxes)),
+			     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_assert_eq(frag_harness_give(h, "receivers:1",
+					       message("parts", FLOATS(2, SIDES(2, 4), regions))),
+			     0);
+		snprintf(sentence, sizeof(sentence), "there are 4 boxes, 2 regions and %d counts",
+			 (int)counts);
+		tick_fails(h, sentence);
+	}
 	frag_harness_destroy(h);
 }
 
