@@ -69,7 +69,8 @@ Test(ops_crop, cuts_boxes_out_of_a_frame)
 
 Test(ops_crop, enlarges_and_converts)
 {
-	const float boxes[] = {8 / 24.0f, 4 / 12.0f, 12 / 24.0f, 8 / 12.0f};
+	/* The second one is more than it takes. */
+	const float boxes[] = {8 / 24.0f, 4 / 12.0f, 12 / 24.0f, 8 / 12.0f, 0, 0, 1, 1};
 	struct frag_harness *h =
 		make(&vision_crop_type,
 		     FRAG_ARGS({"width", "2"}, {"height", "2"}, {"out_dtype", "float32"},
@@ -85,6 +86,11 @@ Test(ops_crop, enlarges_and_converts)
 	cr_expect_float_eq(number[3], 115, 1e-3);
 	frag_message_unref(m);
 
+	m = cropped(h, coordinates(), numbers(2, 4, boxes));
+	cr_assert_eq(frag_tensor_dl(frag_message_tensor(m, ""))->shape[0], 1);
+	region = frag_tensor_data(frag_message_tensor(m, "boxes"));
+	cr_expect_float_eq(region[0], 6 / 24.0, 1e-6, "the first one");
+	frag_message_unref(m);
 	m = cropped(h, coordinates(), numbers(0, 4, NULL));
 	cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, ""))->shape[0], 0, "no box, no crop");
 	finish(h, m);
