@@ -82,6 +82,7 @@ struct trace_sample {
 	uint64_t value; /* of work of a GPU for how long, ns */
 	uint32_t host, row;
 	enum fragi_trace_kind kind;
+	uint32_t cause, blamed; /* of a late message, as in its record */
 	bool is_placed;
 };
 
@@ -113,6 +114,7 @@ enum trace_track {
 	TRACE_TRACK_POOL,
 	TRACE_TRACK_LOST,
 	TRACE_TRACK_GPU,
+	TRACE_TRACK_LATE,
 };
 static inline uint64_t ctl_trace_track(uint32_t host, enum trace_track kind, uint32_t row)
 {

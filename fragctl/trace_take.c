@@ -346,6 +346,8 @@ static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
 		.host = (uint32_t)(host - trace->hosts),
 		.row = record->object,
 		.kind = record->kind,
+		.cause = record->flows,
+		.blamed = record->count,
 		.is_placed = host->error_ns >= 0,
 	};
 	return 0;
@@ -373,6 +375,7 @@ static int take_records(struct ctl_trace *trace, const struct trace_host *host,
 		case FRAGI_TRACE_POOL:
 		case FRAGI_TRACE_LOST:
 		case FRAGI_TRACE_GPU:
+		case FRAGI_TRACE_LATE:
 			r = add_sample(trace, host, &record);
 			break;
 		default:

@@ -2,7 +2,9 @@
 #include <fragctl/trace_model.h>
 
 #include <base/alloc.h>
+#include <base/blame.h>
 #include <base/look.h>
+#include <base/units.h>
 #include <fragctl/perfetto.h>
 
 /*
@@ -133,6 +135,34 @@ static void write_gpu(const struct ctl_trace *trace, const struct trace_sample *
 	}
 }
 
+/* Messages that were late where the operator ended their path. */
+static void write_late(const struct ctl_trace *trace, const struct trace_sample *samples,
+		       uint32_t count, FILE *out)
+{
+	const struct trace_host *host = &trace->hosts[samples->host];
+	const uint64_t track = ctl_trace_track(samples->host, TRACE_TRACK_LATE, samples->row);
+	const char *op = samples->row < host->op_count ? host->ops[samples->row] : NULL, *blamed;
+	char name[FRAGI_TRACE_TEXT_MAX + 80], took[24];
+
+	snprintf(name, sizeof(name), "%s: late messages", op != NULL ? op : "operator");
+	ctl_perfetto_track(out, track, ctl_trace_track(samples->host, TRACE_TRACK_PROCESS, 0),
+			   name);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_sample *late = &samples[i];
+
+		blamed = late->blamed > 0 && late->blamed <= host->op_count
+				 ? host->ops[late->blamed - 1]
+				 : NULL;
+		snprintf(name, sizeof(name), "late after %s: %s%s%s",
+			 fragi_format_duration((int64_t)late->value, took, sizeof(took)),
+			 blamed != NULL ? blamed : "", blamed != NULL ? " " : "",
+			 late->cause < FRAGI_BLAME_CAUSES
+				 ? fragi_blame_text((enum fragi_blame_cause)late->cause)
+				 : "cause not known");
+		ctl_perfetto_instant(out, track, late->at_ns, name);
+	}
+}
+
 /* How many samples are of the same thing as the first. */
 static uint32_t run_of(const struct ctl_trace *trace, uint32_t first)
 {
@@ -174,6 +204,10 @@ void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out)
 		count = run_of(trace, i);
 		if (first->kind == FRAGI_TRACE_GPU) {
 			write_gpu(trace, first, count, out);
+			continue;
+		}
+		if (first->kind == FRAGI_TRACE_LATE) {
+			write_late(trace, first, count, out);
 			continue;
 		}
 		if (first->kind != FRAGI_TRACE_USE) {

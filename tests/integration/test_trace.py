@@ -59,6 +59,16 @@ fragments:
       rx: {type: ping_rx}
 flows: [one.tx.out -> two.rx.in]
 """
+LATE = """
+frag: 1
+application: late
+extensions: [libslow.so]
+operators:
+  tx: {type: ping_tx, conditions: [{type: count, count: 20}]}
+  work: {type: slow_rx, parameters: {sleep_ms: 5}}
+flows: [tx.out -> work.in]
+deadlines: [{budget: 2ms, path: [tx, work]}]
+"""
 GPU = """
 frag: 1
 application: gpu
@@ -400,6 +410,15 @@ class Run(cluster.ClusterTest):
         printed = max(map(int, re.findall(r"Rx message value: (\d+)", p.stderr)))
         self.assertNotIn("missing", p.stderr)
         self.assertIn(len(self.read(self.line(p)).of("two.rx")), (printed - 1, printed))
+
+    def test_late_messages_are_there_with_what_is_to_blame(self):
+        p = self.start("fragctl", "run", self.write("late.yaml", LATE), "--trace", self.path("t.pftrace"))
+        self.assertEqual(p.wait(), 0, p.stderr)
+        late = [name for name, _ in Perfetto(self.path("t.pftrace")).instants if name.startswith("late ")]
+        self.assertEqual(len(late), 20)
+        for name in late:
+            self.assertRegex(name, r"^late after [0-9.]+ m?s: late\.(tx|work) [a-z ]+$")
+        self.assertTrue([name for name in late if name.endswith("late.work computed long")], late)
 
     def test_work_of_a_gpu_goes_on_after_its_tick(self):
         app = self.write("app.yaml", GPU)

@@ -34,6 +34,12 @@ enum fragi_trace_kind {
 	FRAGI_TRACE_LOST, /* object: row of the flow; value: messages lost so far */
 	/* by itself: work of a GPU, as a tick; object: row of the operator; value: its end */
 	FRAGI_TRACE_GPU,
+	/*
+	 * by itself: a message was late; object: row of the operator that ends the path; value: how
+	 * long it took, ns; flows: enum fragi_blame_cause; count: row of the operator to blame plus
+	 * 1, 0: it is in another process, or it is a flow
+	 */
+	FRAGI_TRACE_LATE,
 };
 
 struct fragi_trace_record {

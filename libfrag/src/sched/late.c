@@ -6,6 +6,7 @@
 #include <base/log.h>
 #include <base/units.h>
 #include <sched/path_deadline.h>
+#include <sched/trace.h>
 
 /* Messages that were late on a path: which part of their time is to blame, counted and logged. */
 
@@ -117,6 +118,13 @@ void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadl
 
 	fragi_count(&exec->row->late_queue + blamed.cause, 1);
 	deadline->blamed[at * FRAGI_BLAME_CAUSES + blamed.cause]++;
+	fragi_exec_trace_late(
+		exec,
+		deadline->ops[at] != NULL &&
+				!fragi_blame_is_edge((enum fragi_blame_cause)blamed.cause)
+			? deadline->ops[at]->exec
+			: NULL,
+		blamed.cause, took_ns);
 	if (may_log(&deadline->log))
 		log_late(deadline, parts, &blamed, took_ns, entry);
 }

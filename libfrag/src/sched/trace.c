@@ -223,6 +223,23 @@ void fragi_exec_trace_use(const struct fragi_exec *exec, uint32_t use)
 		fragi_trace_note(ring, FRAGI_TRACE_USE, trace->op, use);
 }
 
+void fragi_exec_trace_late(const struct fragi_exec *exec, const struct fragi_exec *blamed,
+			   uint32_t cause, uint64_t took_ns)
+{
+	const struct fragi_exec_trace *trace = atomic_load(&exec->trace);
+	struct fragi_trace_ring *ring = trace != NULL ? atomic_load(&trace->wanted) : NULL;
+	struct fragi_trace_record record = {
+		.begin = fragi_stamp(), .value = took_ns, .kind = FRAGI_TRACE_LATE};
+
+	if (ring == NULL)
+		return;
+	record.object = trace->op & 0xffffff;
+	record.flows = cause & 0xff;
+	trace = blamed != NULL ? atomic_load(&blamed->trace) : NULL;
+	record.count = trace != NULL ? (trace->op + 1) & 0xffffff : 0;
+	fragi_trace_put(ring, fragi_trace_take(ring, 1), &record);
+}
+
 /* Asked on the operator's thread, between two ticks. */
 static bool is_wanted(const struct fragi_exec *exec)
 {
