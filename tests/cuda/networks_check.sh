@@ -3,12 +3,17 @@
 # What networks on a GPU may meet, with ONNX Runtime, in the folder of make gpu-check-people.
 #   FRAG_ONNXRUNTIME=FOLDER: ONNX Runtime with its provider for CUDA (docs/INFERENCE.md)
 #   KILLS=14: hosts that are killed, each later after the start than the one before
-# Ends with 0: all is well.
+# Ends with 0: all is well; 77: no GPU can be used.
 set -u
 cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export CUDA_CACHE_PATH="$PWD/cache" FRAG_HOST_USER
 FRAG_HOST_USER=$(id -un)
+bin/gpu_check free >log || {
+	code=$?
+	cat log
+	exit $code
+}
 good=networks/ultrasound_segmentation.onnx rx='{type: ping_tensor_rx}' failed=0
 
 # app MODEL PARAMETERS SINK ROWS COUNT: a graph of a tensor that is a picture, and the model.
@@ -68,7 +73,7 @@ app $good ', gpu_memory: 64K' "$rx"
 ends "less memory than the network needs" 1 "smaller than requested bytes of .*; give it smaller"
 
 # Another process takes what the GPU has free, while the network runs.
-blocks=$(($(nvidia-smi --query-gpu=memory.free --format=csv,noheader,nounits | head -n 1) / 1024))
+blocks=$(($(bin/gpu_check free) / 1048576))
 app $good '' "$rx" 256 1000
 bin/fragctl run app.yaml >log 2>&1 &
 app=$!
