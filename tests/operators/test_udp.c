@@ -465,7 +465,7 @@ Test(ops_udp, sequence_is_not_misled_by_one_packet)
 	cr_assert_eq(udp_sequence_lost(&s), 0);
 }
 
-/* At both ends of the window of 64 numbers; and only the packet right behind a stray one follows. */
+/* Both ends of the window of 64 numbers; and only the packet right behind a stray one follows. */
 Test(ops_udp, sequence_of_the_last_numbers)
 {
 	static const struct {

@@ -221,10 +221,12 @@ Test(blame, lines_about_late_messages_are_bounded)
 		{11, true, 10, 1}, {1, true, 1, 0},
 	};
 	const char *names[] = {"a", "b"};
+	struct frag_op *ops[] = {NULL, NULL}; /* of other hosts */
 	uint64_t ns[2 * FRAGI_BLAME_CAUSES] = {0}, blamed[2 * FRAGI_BLAME_CAUSES] = {0}, sum = 0;
 	struct fragi_op_row row = {0};
 	struct fragi_exec *exec = calloc(1, sizeof(*exec));
 	struct fragi_path_deadline path = {.names = names,
+					   .ops = ops,
 					   .count = 2,
 					   .budget_ns = 2 * MS,
 					   .usual = {.ns = ns, .places = 2},
