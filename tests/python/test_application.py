@@ -277,15 +277,27 @@ class Life(unittest.TestCase):
         class Twice(frag.Operator):
             def compute(self, op_input, op_output, context):
                 self.metadata["k"] = 1
+                for value in (2, kept):
+                    try:
+                        self.metadata["k"] = value
+                    except KeyError as error:
+                        seen.append(str(error))
                 try:
-                    self.metadata["k"] = 2
+                    del self.metadata["none"]
                 except KeyError as error:
-                    seen.append(str(error))
+                    seen.append(error.args)
                 return frag.DONE
 
-        seen = []
+        class Kept:
+            """No value of frag: a reference to it is held."""
+
+        seen, kept = [], Kept()
+        held = sys.getrefcount(kept)
         App(lambda app: app.add_operator(Twice(app))).run()
         self.assertIn("raise", seen[0])
+        self.assertIn("raise", seen[1])
+        self.assertEqual(seen[2], ("none",))
+        self.assertEqual(sys.getrefcount(kept), held, "what was refused is not held")
 
 
 class Graphs(unittest.TestCase):

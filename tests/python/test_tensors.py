@@ -83,6 +83,9 @@ class Tensors(unittest.TestCase):
             ),
             ((2, 3), (12, 4), "int32", 2, 6, 24, 4),
         )
+        for shape, size in (((), 1), ((3,), 3), ((2, 5), 10), ((2, 3, 4), 24), ((1,) * 8, 1)):
+            made = frag.empty(shape, "int16")
+            self.assertEqual((made.shape, made.size, made.nbytes), (shape, size, 2 * size))
         self.assertEqual(tensor.data % 64, 0)
         self.assertEqual(memoryview(tensor).tolist(), [[0, 10, 20], [30, 40, 50]])
         self.assertEqual((frag.empty(4).shape, frag.empty(4).dtype), ((4,), "float32"))
@@ -100,6 +103,7 @@ class Tensors(unittest.TestCase):
 
     def test_a_message_does_not_copy(self):
         tensor = filled()
+        self.assertEqual(tensor.__array_interface__["data"], (tensor.data, False))
         with Harness(Forward) as harness:
             harness.feed(tensor)
             harness.tick()
@@ -108,6 +112,7 @@ class Tensors(unittest.TestCase):
             self.assertEqual((got.data, got.shape), (tensor.data, (2, 3)))
             for one in (got, tensor):  # also for who has emitted it
                 self.assertTrue(memoryview(one).readonly)
+                self.assertEqual(one.__array_interface__["data"], (tensor.data, True))
                 with self.assertRaises(TypeError):
                     memoryview(one)[0, 0] = 1
                 with self.assertRaises(BufferError):
