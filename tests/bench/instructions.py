@@ -50,7 +50,7 @@ SIZES = {"8B": 8, "64B": 64, "64KiB": 64 << 10}
 TOLERANCE = 0.05
 # A thread that is preempted in a tick takes the operator for a long one for a while, so a count is
 # the least of some. Where queues drop, it also changes who runs next, and how much is dropped.
-TRIES = 3
+TRIES = 6
 WIDER = {("pop", "event1"): 0.15, ("latest", "event1"): 0.15,
          # what the kernel denied a thread is read by the time
          ("deadline", "greedy"): 0.1, ("deadline", "event1"): 0.1,
