@@ -137,6 +137,39 @@ Test(worker_exit, an_ordered_end_has_no_sentence)
 	cr_expect_null(did(WRK_DO_EXIT), "it serves on");
 }
 
+/* It comes before the host can catch it. */
+Test(worker_exit, a_host_that_the_signal_to_end_finds_starting_has_not_crashed)
+{
+	struct fw_message kill = host_frame(FW_HOST_KILL);
+
+	grace_ns = 1000 * MS;
+	start_with_host(false, 1);
+	from_driver(&kill);
+	cr_assert_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
+	exited(0, SIGTERM, false);
+	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
+	cr_expect_null(logged(FRAGI_LOG_ERROR));
+	grace_ns = 0;
+}
+
+Test(worker_exit, the_signal_to_end_when_nobody_here_sent_it_is_a_crash)
+{
+	start_with_host(false, 1);
+	exited(0, SIGTERM, false);
+	cr_expect_not(sent(FW_HOST_EXIT)->exit.asked);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
+			 "fraghost 4711 of fragment1 crashed: signal 15 (SIGTERM)");
+}
+
+Test(worker_exit, a_host_of_a_lost_driver_that_ends_by_the_signal_says_why)
+{
+	start_with_host(false, 1);
+	driver_lost("out of memory");
+	exited(0, SIGTERM, false);
+	cr_expect_not_null(strstr(logged(FRAGI_LOG_ERROR), "was ended: its driver was lost"));
+}
+
 Test(worker_exit, the_first_reason_to_end_is_the_one_that_is_logged)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP), kill = host_frame(FW_HOST_KILL);

@@ -64,13 +64,20 @@ static const char *exit_op(const struct wrk_host *host, const struct fw_host_sta
 	return found;
 }
 
+bool wrk_exit_in_order(const struct wrk_host *host, const struct wrk_exited *exited)
+{
+	/* A host that is told to end before it can catch SIGTERM ends by that signal. */
+	return host->ending &&
+	       (exited->signal == SIGTERM || (exited->signal == 0 && exited->status == 0));
+}
+
 /* Whether it was this workerd that ended it, for the reason that it has noted. */
 static bool ended_by_worker(const struct wrk_host *host, const struct wrk_exited *exited)
 {
 	if (host->why_failure == FRAGI_FAILURE_NONE)
 		return false;
 	return (exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
-	       (host->ending && exited->signal == 0 && exited->status == 0) ||
+	       wrk_exit_in_order(host, exited) ||
 	       (host->cut && exited->status == WRK_HOST_EXIT_LOST);
 }
 
@@ -111,6 +118,8 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 				     exited->core_file != NULL ? exited->core_file : "");
 		return FRAGI_FAILURE_HOST_CRASHED;
 	}
+	if (wrk_exit_in_order(host, exited))
+		return FRAGI_FAILURE_NONE;
 	if (exited->signal != 0) {
 		*out_deed = wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s%s", place,
 				     exited->signal, abbreviation != NULL ? abbreviation : "?",
@@ -119,7 +128,7 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 				     exited->core_file != NULL ? exited->core_file : "");
 		return FRAGI_FAILURE_HOST_CRASHED;
 	}
-	if (exited->status == 0 && (host->ending || host->failed))
+	if (exited->status == 0 && host->failed)
 		return FRAGI_FAILURE_NONE;
 	*out_deed = wrk_text(
 		actions, "exited with status %d%s%s", exited->status, place,

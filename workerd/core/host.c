@@ -444,14 +444,13 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 }
 
 /*
- * Whether the end was asked for: the host ended with 0 after a request, or this workerd ended it
+ * Whether the end was asked for: the host ended in order after a request, or this workerd ended it
  * because it was asked to end itself.
  */
 static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *exited)
 {
-	if (exited->signal == 0)
-		return host->ending && exited->status == 0;
-	return host->ended_here && host->state == WRK_HOST_KILLED && exited->signal == SIGKILL;
+	return wrk_exit_in_order(host, exited) ||
+	       (host->ended_here && host->state == WRK_HOST_KILLED && exited->signal == SIGKILL);
 }
 
 static void host_exited(struct wrk_core *core, struct wrk_host *host,

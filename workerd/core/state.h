@@ -312,6 +312,8 @@ void wrk_host_name_operators(struct wrk_host *host, const struct fw_host_prepare
 			     struct wrk_actions *actions);
 
 /* exit.c */
+/* Whether a host that was told to end did so; by its exit or by the signal that told it. */
+bool wrk_exit_in_order(const struct wrk_host *host, const struct wrk_exited *exited);
 /* Returns the failure that a host's end is; NONE after an orderly end. */
 struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
 				   struct wrk_actions *actions);
