@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 #include <base/units.h>
 #include <fragctl/ctl.h>
 
-/* What all verbs begin with: flags, --help, --output and the operand NAME. */
+/*
+ * What all verbs have: flags, --help, --output, the operand NAME, and an end when their reader has
+ * gone.
+ */
 static const char *example;
 
 static struct {
@@ -122,4 +126,12 @@ int ctl_check_name(const char *name, const char *program)
 	if (fragi_name_is_valid(name))
 		return CTL_OK;
 	return ctl_refuse(program, "\"%.80s\" is no name of an application", name);
+}
+
+void ctl_check_stdout(void)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return;
+	(void)signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
 }

@@ -502,6 +502,12 @@ int ctl_driver_open(struct ctl_driver *driver)
 	return r == CTL_OK ? connect_to(driver) : r;
 }
 
+int ctl_driver_open_any(struct ctl_driver *driver)
+{
+	ctl_driver_find(driver);
+	return ctl_driver_open(driver);
+}
+
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 {
 	struct ctl_received *received;
@@ -572,14 +578,6 @@ int ctl_driver_reopen(struct ctl_driver *driver)
 {
 	begin_again(driver);
 	return connect_to(driver);
-}
-
-void ctl_driver_check_stdout(void)
-{
-	if (fflush(stdout) == 0 && ferror(stdout) == 0)
-		return;
-	(void)signal(SIGPIPE, SIG_DFL);
-	raise(SIGPIPE);
 }
 
 void ctl_driver_close(struct ctl_driver *driver)

@@ -96,11 +96,6 @@ int ctl_driver_open(struct ctl_driver *driver);
 int ctl_driver_open_any(struct ctl_driver *driver);
 /* As ctl_driver_open, but for the connection: ctl_driver_reopen makes it. */
 int ctl_driver_begin(struct ctl_driver *driver);
-/*
- * After something was printed: ends this process as a program whose reader has gone, if that is so.
- * SIGPIPE itself is ignored, since the driver's socket may be closed too.
- */
-void ctl_driver_check_stdout(void);
 /* Sends a request, and waits for nothing. Returns 0 or a negative errno. */
 int ctl_driver_send(struct ctl_driver *driver, struct fw_message *request);
 /*

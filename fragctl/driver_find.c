@@ -83,9 +83,3 @@ void ctl_driver_find(struct ctl_driver *driver)
 	if (newest != 0 && newest != INT64_MAX)
 		driver->address_text = driver->found;
 }
-
-int ctl_driver_open_any(struct ctl_driver *driver)
-{
-	ctl_driver_find(driver);
-	return ctl_driver_open(driver);
-}

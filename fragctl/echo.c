@@ -116,7 +116,7 @@ static int print(struct echo *echo, const struct fw_message *tapped)
 	else if (code == CTL_OK)
 		print_text(echo, &passed->passed, dropped);
 	fw_message_free(passed);
-	ctl_driver_check_stdout();
+	ctl_check_stdout();
 	return code;
 }
 

@@ -35,7 +35,7 @@ static void print(struct reading *reading, const struct fw_events *events)
 		else
 			ctl_service_print_notice(event);
 	}
-	ctl_driver_check_stdout();
+	ctl_check_stdout();
 }
 
 static int print_all(struct reading *reading)

@@ -4,11 +4,33 @@
 
 #include <base/log.h>
 #include <base/printable.h>
-#include <fragctl/service.h>
+#include <fragctl/fail.h>
 
 #define SENTENCE_MAX 2048
 
 static bool has_documents;
+
+void ctl_fail_put(struct ctl_json *json, const struct fw_failure *failure)
+{
+	if (failure->code == FRAGI_FAILURE_NONE) {
+		ctl_json_text(json, "failure", NULL);
+		return;
+	}
+	ctl_json_open(json, "failure", '{');
+	ctl_json_text(json, "code", fragi_failure_name(failure->code));
+	ctl_json_text(json, "scope", fragi_failure_scope(failure->code));
+	ctl_json_text(json, "sentence", failure->sentence);
+	ctl_json_close(json, '}');
+}
+
+void ctl_fail_put_document(const struct fw_failure *failure, int exit_code, FILE *out)
+{
+	struct ctl_json json = ctl_json_begin(out);
+
+	ctl_fail_put(&json, failure);
+	ctl_json_number(&json, "exit_code", exit_code);
+	ctl_json_end(&json);
+}
 
 void ctl_fail_as_documents(void)
 {
@@ -18,8 +40,8 @@ void ctl_fail_as_documents(void)
 void ctl_fail_document(int code, enum fragi_failure failure, const char *sentence)
 {
 	if (has_documents)
-		ctl_service_json_failure(
-			&(struct fw_failure){.code = failure, .sentence = sentence}, code, stdout);
+		ctl_fail_put_document(&(struct fw_failure){.code = failure, .sentence = sentence},
+				      code, stdout);
 }
 
 static int fail(const char *program, int code, enum fragi_failure failure, const char *format,

@@ -162,7 +162,7 @@ static int show(struct health *health)
 	} else {
 		printf("%s%s\n", is_well ? "ok: " : "", is_well ? health->well : health->sick);
 	}
-	ctl_driver_check_stdout();
+	ctl_check_stdout();
 	return is_well ? CTL_OK : CTL_FAILED;
 }
 

@@ -42,7 +42,7 @@ static void print(const struct logs *logs, const struct fw_logs *lines)
 		else
 			ctl_service_print_line(&lines->rows[i]);
 	}
-	ctl_driver_check_stdout();
+	ctl_check_stdout();
 }
 
 /* Returns CTL_OK, or the exit code of a refusal, complained. */

@@ -125,33 +125,6 @@ int ctl_service_stop(struct ctl_driver *driver, const char *name, bool at_once, 
 	return code != CTL_OK ? code : take_outcome(outcome, json, out_outcome);
 }
 
-int ctl_service_show_start(const struct fw_message *outcome, bool json)
-{
-	const struct fragi_summary *summary = &outcome->outcome.summary;
-	const char *name = outcome->outcome.name;
-
-	if (outcome->outcome.reached == FW_RUNNING) {
-		if (json)
-			ctl_service_json_run(name, outcome->run, "running");
-		else
-			printf("%s: runs\n", name);
-		return CTL_OK;
-	}
-	if (summary->failure.code != FRAGI_FAILURE_NONE)
-		return ctl_service_show_failure(
-			&(struct fw_failure){.code = summary->failure.code,
-					     .sentence = summary->failure.sentence,
-					     .op = summary->failure.op},
-			json);
-	if (json)
-		ctl_service_json_run(name, outcome->run,
-				     summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped");
-	else
-		printf("%s: %s\n", name,
-		       summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped before it ran");
-	return summary->exit_code;
-}
-
 int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply)
 {
 	return ctl_service_state_of(driver, "", out_reply);

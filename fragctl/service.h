@@ -41,8 +41,6 @@ int ctl_service_await(struct ctl_driver *driver, uint64_t run, enum fw_milestone
  */
 int ctl_service_stop(struct ctl_driver *driver, const char *name, bool at_once, bool json,
 		     struct fw_message **out_outcome);
-/* "NAME: runs", or why it ended before; the exit code that follows. */
-int ctl_service_show_start(const struct fw_message *outcome, bool json);
 /* Asks for the state. Returns CTL_OK or an exit code, complained. */
 int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply);
 /* The same about one worker alone, with what it runs. */
@@ -66,6 +64,8 @@ void ctl_service_print_applications(const struct fw_reply *reply,
 void ctl_service_print_hosts(const struct fw_application_row *app,
 			     const struct ctl_top_window *window);
 void ctl_service_print_workers(const struct fw_reply *reply);
+/* "NAME: runs", or why it ended before; the exit code that follows. */
+int ctl_service_show_start(const struct fw_message *outcome, bool json);
 void ctl_service_put_notice(const struct fw_notice *event, char *out, size_t size);
 void ctl_service_print_notice(const struct fw_notice *event);
 void ctl_service_print_line(const struct fw_line *line);
@@ -83,8 +83,6 @@ void ctl_service_json_line(const struct fw_line *line, FILE *out);
 /* {"application": ..., "run": ..., "dry_run": ..., "effect": ..., "changes": [...]} */
 void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,
 			      bool only_shows);
-/* {"failure": ..., "exit_code": ...} */
-void ctl_service_json_failure(const struct fw_failure *failure, int exit_code, FILE *out);
 /* {"application": ..., "run": ..., "parameter": ..., "value": ...}; text: NAME=VALUE */
 void ctl_service_json_set(const char *application, uint64_t run, const char *text);
 /* {"application": ..., "run": ..., "state": ...} */

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fragctl/fail.h>
 #include <fragctl/filter.h>
 #include <fragctl/service.h>
 #include <fragctl/table.h>
@@ -66,22 +67,9 @@ static const char *nothing(const void *row)
 	return "-";
 }
 
-static void put_failure(struct ctl_json *json, const struct fw_failure *failure)
-{
-	if (failure->code == FRAGI_FAILURE_NONE) {
-		ctl_json_text(json, "failure", NULL);
-		return;
-	}
-	ctl_json_open(json, "failure", '{');
-	ctl_json_text(json, "code", fragi_failure_name(failure->code));
-	ctl_json_text(json, "scope", fragi_failure_scope(failure->code));
-	ctl_json_text(json, "sentence", failure->sentence);
-	ctl_json_close(json, '}');
-}
-
 static void put_failure_of(const void *row, struct ctl_json *json)
 {
-	put_failure(json, &((const struct fw_ended_row *)row)->failure);
+	ctl_fail_put(json, &((const struct fw_ended_row *)row)->failure);
 }
 
 static const struct ctl_column ended_items[] = {
@@ -316,15 +304,6 @@ void ctl_service_print_line(const struct fw_line *line)
 	       line->op, line->text);
 }
 
-void ctl_service_json_failure(const struct fw_failure *failure, int exit_code, FILE *out)
-{
-	struct ctl_json json = ctl_json_begin(out);
-
-	put_failure(&json, failure);
-	ctl_json_number(&json, "exit_code", exit_code);
-	ctl_json_end(&json);
-}
-
 void ctl_service_json_run(const char *application, uint64_t run, const char *state)
 {
 	struct ctl_json json = ctl_json_begin(stdout);
@@ -333,6 +312,33 @@ void ctl_service_json_run(const char *application, uint64_t run, const char *sta
 	ctl_json_unsigned(&json, "run", run);
 	ctl_json_text(&json, "state", state);
 	ctl_json_end(&json);
+}
+
+int ctl_service_show_start(const struct fw_message *outcome, bool json)
+{
+	const struct fragi_summary *summary = &outcome->outcome.summary;
+	const char *name = outcome->outcome.name;
+
+	if (outcome->outcome.reached == FW_RUNNING) {
+		if (json)
+			ctl_service_json_run(name, outcome->run, "running");
+		else
+			printf("%s: runs\n", name);
+		return CTL_OK;
+	}
+	if (summary->failure.code != FRAGI_FAILURE_NONE)
+		return ctl_service_show_failure(
+			&(struct fw_failure){.code = summary->failure.code,
+					     .sentence = summary->failure.sentence,
+					     .op = summary->failure.op},
+			json);
+	if (json)
+		ctl_service_json_run(name, outcome->run,
+				     summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped");
+	else
+		printf("%s: %s\n", name,
+		       summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped before it ran");
+	return summary->exit_code;
 }
 
 void ctl_service_json_set(const char *application, uint64_t run, const char *text)

@@ -74,7 +74,7 @@ static int print(struct top *top, const struct ctl_top_window *window, bool is_f
 		print_changes(top, &view, was_asked(&ends) || is_first);
 	else if (ctl_top_print(&view, stdout) < 0)
 		return ctl_fail(CTL_FAILED, "out of memory");
-	ctl_driver_check_stdout();
+	ctl_check_stdout();
 	return ends ? -ECANCELED : CTL_OK;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <base/stamp.h>
-#include <fragctl/service.h>
+#include <fragctl/fail.h>
 
 /*
  * Messages of the flows that pages have open. A page asks each second: its first question begins a
@@ -105,7 +105,7 @@ static void keep(struct ctl_web_echo *echo, const struct fragi_passed *passed, u
 		write_message(echo, passed, dropped, out);
 		echo->seen = passed->seen;
 	} else {
-		ctl_service_json_failure(failure, fragi_failure_exit(failure->code), out);
+		ctl_fail_put_document(failure, fragi_failure_exit(failure->code), out);
 		echo->has_failed = true;
 		echo->until_ns = fragi_now_ns() + FAILED_NS;
 	}

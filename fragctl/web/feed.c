@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/stamp.h>
+#include <fragctl/fail.h>
 #include <fragctl/service.h>
 #include <fragctl/web/web.h>
 
@@ -174,7 +175,7 @@ struct ctl_http_response ctl_web_failure(const struct fw_failure *failure)
 
 	if (out == NULL)
 		return ctl_web_json(409, NULL, 0);
-	ctl_service_json_failure(failure, fragi_failure_exit(failure->code), out);
+	ctl_fail_put_document(failure, fragi_failure_exit(failure->code), out);
 	return fclose(out) == 0 ? ctl_web_json(409, text, size) : ctl_web_json(409, NULL, 0);
 }
 

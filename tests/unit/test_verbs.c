@@ -71,10 +71,6 @@ int ctl_driver_reopen(struct ctl_driver *driver)
 	return CTL_MISSING;
 }
 
-void ctl_driver_check_stdout(void)
-{
-}
-
 void ctl_driver_close(struct ctl_driver *driver)
 {
 	(void)driver;
