@@ -32,23 +32,10 @@ static int page_open(struct wrk_page *page)
 	r = fragi_ledger_open(&page->ledger, page->fd);
 	if (r < 0)
 		return r;
-	/*
-	 * The host can have changed the head since it was checked: what is used is checked here,
-	 * once.
-	 */
-	op_count = *(volatile uint32_t *)&page->ledger.head->op_count;
-	flow_count = *(volatile uint32_t *)&page->ledger.head->flow_count;
+	op_count = page->ledger.op_count;
+	flow_count = page->ledger.flow_count;
 	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX) {
 		r = -EMSGSIZE;
-		goto err_close;
-	}
-	if ((size_t)((char *)page->ledger.ops - (char *)page->ledger.head) +
-			    op_count * sizeof(struct fragi_op_row) >
-		    page->ledger.mapped_bytes ||
-	    (size_t)((char *)page->ledger.flows - (char *)page->ledger.head) +
-			    flow_count * sizeof(struct fragi_flow_row) >
-		    page->ledger.mapped_bytes) {
-		r = -EBADMSG;
 		goto err_close;
 	}
 	page->ops = fragi_calloc(op_count == 0 ? 1 : op_count, sizeof(*page->ops));
@@ -89,7 +76,8 @@ static void read_realtime(const struct fragi_op_row *row, struct fragi_realtime 
 	out->period_ns = load(&row->sched_period_ns);
 }
 
-static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
+static void read_op(const struct fragi_op_row *row, struct fragi_hist_buckets compute,
+		    struct fw_op_stats *out)
 {
 	uint64_t state = load(&row->state);
 	struct fragi_job job;
@@ -97,8 +85,8 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	out->state = state <= FRAGI_OP_FAILED ? (uint32_t)state : FRAGI_OP_FAILED;
 	out->ticks = load(&row->ticks);
 	out->running = load(&row->running) != 0 || out->ticks > load(&row->compute.count);
-	fragi_hist_read(&row->compute, &out->compute);
-	fragi_op_row_job(row, &job);
+	fragi_hist_read(&row->compute, compute, &out->compute);
+	fragi_op_row_job(row, out->compute.total_ns, &job);
 	out->time_ns = job.time_ns;
 	out->waiting_ns = job.waiting_ns;
 #define READ(name, shown, what) out->name = load(&row->name);
@@ -133,9 +121,11 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 	if (page->ops == NULL)
 		return r;
 	for (uint32_t i = 0; i < page->flow_count; i++)
-		fragi_flow_row_read(&page->ledger.flows[i], &page->flows[i]);
+		fragi_flow_row_read(&page->ledger.flows[i], fragi_ledger_latency(&page->ledger, i),
+				    &page->flows[i]);
 	for (uint32_t i = 0; i < page->op_count; i++)
-		read_op(&page->ledger.ops[i], &page->ops[i]);
+		read_op(&page->ledger.ops[i], fragi_ledger_compute(&page->ledger, i),
+			&page->ops[i]);
 	*out_stats = (struct fw_host_stats){.ops = page->ops,
 					    .op_count = page->op_count,
 					    .flows = page->flows,

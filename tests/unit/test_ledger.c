@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <edge/ledger.h>
@@ -40,6 +41,39 @@ Test(ledger, a_reader_sees_what_the_writer_counts)
 	close(fd);
 }
 
+static long resident_pages(int fd)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(fd, &st), 0);
+	return (long)st.st_blocks / 8;
+}
+
+/* Neither to write nor to read it takes memory for octaves that no histogram has values in. */
+Test(ledger, histograms_take_memory_for_the_octaves_they_use)
+{
+	enum { OPS = 1000 };
+	struct fragi_ledger writer, reader;
+	struct fragi_quantiles q;
+	int fd = memory_file();
+
+	cr_assert_eq(fragi_ledger_create(&writer, fd, OPS, OPS), 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), 0);
+	for (uint32_t i = 0; i < OPS; i++) {
+		fragi_hist_add(&writer.ops[i].compute, 100);
+		fragi_hist_add(&writer.flows[i].latency, 3000 + i);
+		fragi_hist_read(&reader.ops[i].compute, fragi_ledger_compute(&reader, i), &q);
+		cr_assert_eq(q.p50, 100);
+		fragi_hist_read(&reader.flows[i].latency, fragi_ledger_latency(&reader, i), &q);
+		cr_assert_eq(q.max, 3000 + i);
+	}
+	/* rows of 900 bytes in all, and a few octaves of 64 bytes; all octaves would be 7,800 */
+	cr_expect_leq(resident_pages(fd) * 4096 / OPS, 2000, "%ld pages", resident_pages(fd));
+	fragi_ledger_close(&writer);
+	fragi_ledger_close(&reader);
+	close(fd);
+}
+
 /* By name on one side, by index on the other: no counter is read into another's place. */
 Test(ledger, every_counter_of_a_row_is_read)
 {
@@ -55,7 +89,7 @@ Test(ledger, every_counter_of_a_row_is_read)
 		atomic_store(&ledger.flows[0].tx_dropped[i], 200 + (uint64_t)i);
 		atomic_store(&ledger.flows[0].rx_dropped[i], 300 + (uint64_t)i);
 	}
-	fragi_flow_row_read(&ledger.flows[0], &stats);
+	fragi_flow_row_read(&ledger.flows[0], fragi_ledger_latency(&ledger, 0), &stats);
 	for (int i = 0; i < FRAGI_COUNTERS; i++)
 		cr_expect_eq(stats.counters[i], 101 + (uint64_t)i, "%s",
 			     fragi_counter_infos[i].name);

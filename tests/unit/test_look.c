@@ -160,10 +160,11 @@ static bool is_use(const struct rig *rig, const char *name, enum fragi_use use, 
 static bool is_busy(const struct rig *rig, const char *name)
 {
 	uint64_t busy = use_of(rig, name, FRAGI_USE_BUSY), sum = sum_of(rig, name);
-	struct fragi_job job;
+	const struct fragi_hist *compute = &row_of(rig, name)->compute;
+	const uint64_t ns = fragi_hist_total(
+		compute, (struct fragi_hist_buckets){compute->bucket, 8 * FRAGI_HIST_GROUP});
 
-	fragi_op_row_job(row_of(rig, name), &job);
-	return busy + sum / 6 >= job.time_ns && busy <= job.time_ns + sum / 6;
+	return busy + sum / 6 >= ns && busy <= ns + sum / 6;
 }
 
 #define STATES                                                                                     \

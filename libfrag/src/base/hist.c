@@ -3,30 +3,44 @@
 
 #include <string.h>
 
-static uint64_t bucket_middle(uint32_t i)
-{
-	uint32_t shift;
+static struct fragi_hist_group unread;
 
-	if (i < 8)
-		return i;
-	shift = i / 8 - 1;
-	return ((uint64_t)(8 + i % 8) << shift) + (((uint64_t)1 << shift) >> 1);
+void fragi_hist_give_buckets(struct fragi_hist *hist)
+{
+	if (hist->bucket == NULL)
+		hist->bucket = unread.bucket[0][0];
 }
 
-/* A copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. */
+static uint64_t bucket_middle(uint32_t i)
+{
+	const uint32_t octave = i / 8;
+
+	return ((uint64_t)(8 + i % 8) << octave) + (((uint64_t)1 << octave) >> 1);
+}
+
+/*
+ * A copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. Octaves
+ * above max are not looked at: to read an empty page would make it take memory.
+ */
 struct snapshot {
 	uint64_t bucket[FRAGI_HIST_BUCKETS], max;
+	uint32_t count; /* of buckets */
 	unsigned __int128 total;
 };
 
-static void copy_buckets(const struct fragi_hist *hist, struct snapshot *out)
+static void copy_buckets(const struct fragi_hist *hist, struct fragi_hist_buckets buckets,
+			 struct snapshot *out)
 {
 	out->total = 0;
-	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
-		out->bucket[i] = atomic_load_explicit(&hist->bucket[i], memory_order_relaxed);
+	out->count = 0;
+	out->max = atomic_load_explicit(&hist->max, memory_order_relaxed);
+	if (atomic_load_explicit(&hist->count, memory_order_relaxed) != 0)
+		out->count = fragi_hist_index(out->max) / 8 * 8 + 8;
+	for (uint32_t i = 0; i < out->count; i++) {
+		out->bucket[i] = atomic_load_explicit(
+			&buckets.first[i / 8 * buckets.stride + i % 8], memory_order_relaxed);
 		out->total += out->bucket[i];
 	}
-	out->max = atomic_load_explicit(&hist->max, memory_order_relaxed);
 }
 
 static uint64_t quantile(const struct snapshot *snapshot, uint32_t per_mille)
@@ -40,7 +54,7 @@ static uint64_t quantile(const struct snapshot *snapshot, uint32_t per_mille)
 		return snapshot->max;
 	if (rank == 0)
 		rank = 1;
-	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
+	for (uint32_t i = 0; i < snapshot->count; i++) {
 		seen += snapshot->bucket[i];
 		if (seen >= rank) {
 			middle = bucket_middle(i);
@@ -54,24 +68,26 @@ static uint64_t total_of(const struct snapshot *snapshot)
 {
 	unsigned __int128 total = 0;
 
-	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++)
+	for (uint32_t i = 0; i < snapshot->count; i++)
 		total += (unsigned __int128)snapshot->bucket[i] * bucket_middle(i);
 	return total < UINT64_MAX ? (uint64_t)total : UINT64_MAX;
 }
 
-uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille)
+uint64_t fragi_hist_quantile(const struct fragi_hist *hist, struct fragi_hist_buckets buckets,
+			     uint32_t per_mille)
 {
 	struct snapshot snapshot;
 
-	copy_buckets(hist, &snapshot);
+	copy_buckets(hist, buckets, &snapshot);
 	return quantile(&snapshot, per_mille);
 }
 
-void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
+void fragi_hist_read(const struct fragi_hist *hist, struct fragi_hist_buckets buckets,
+		     struct fragi_quantiles *out)
 {
 	struct snapshot snapshot;
 
-	copy_buckets(hist, &snapshot);
+	copy_buckets(hist, buckets, &snapshot);
 	out->count = atomic_load_explicit(&hist->count, memory_order_relaxed);
 	out->p50 = quantile(&snapshot, 500);
 	out->p99 = quantile(&snapshot, 990);
@@ -80,7 +96,7 @@ void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
 	out->error_ns = atomic_load_explicit(&hist->error, memory_order_relaxed);
 	out->total_ns = total_of(&snapshot);
 	memset(out->bars, 0, sizeof(out->bars));
-	for (uint32_t i = 0, bar = 0; i < FRAGI_HIST_BUCKETS; i++) {
+	for (uint32_t i = 0, bar = 0; i < snapshot.count; i++) {
 		if (bar < FRAGI_HIST_BARS - 1 && i == fragi_hist_index(FRAGI_HIST_BAR_NS(bar)))
 			bar++;
 		out->bars[bar] += snapshot.bucket[i];
@@ -101,10 +117,10 @@ void fragi_quantiles_add(struct fragi_quantiles *total, const struct fragi_quant
 		total->error_ns = before.error_ns;
 }
 
-uint64_t fragi_hist_total(const struct fragi_hist *hist)
+uint64_t fragi_hist_total(const struct fragi_hist *hist, struct fragi_hist_buckets buckets)
 {
 	struct snapshot snapshot;
 
-	copy_buckets(hist, &snapshot);
+	copy_buckets(hist, buckets, &snapshot);
 	return total_of(&snapshot);
 }

@@ -8,27 +8,52 @@
 #include <base/diag.h>
 
 /*
- * A log-linear histogram of nanoseconds: 8 buckets for each factor of two (relative error below
- * 1/8), up to 2^44 ns (4.9 h). It has one writer, which uses plain loads and stores; another
- * process may read the memory at the same time.
+ * A log-linear histogram of nanoseconds: 8 buckets for each octave, a factor of two (relative error
+ * below 1/8); what is below 8 ns counts as 8. It has one writer, which uses plain loads and stores;
+ * another process may read the memory at the same time.
  */
-#define FRAGI_HIST_BUCKETS 336
+#define FRAGI_HIST_OCTAVES 61
+#define FRAGI_HIST_BUCKETS (8 * FRAGI_HIST_OCTAVES)
 
 struct fragi_hist {
 	_Atomic uint64_t count;
 	_Atomic uint64_t max;
 	/* the largest error of a value, ns; written by who converts times */
 	_Atomic uint64_t error;
-	_Atomic uint64_t bucket[FRAGI_HIST_BUCKETS];
+	_Atomic uint64_t *bucket; /* the first, in a group; of the writing process alone */
 };
+
+/*
+ * The buckets of 64 histograms. Each octave of all of them is as large as a page, so octaves in
+ * which none of them has a value take no memory, and most have values in a few.
+ */
+#define FRAGI_HIST_GROUP 64
+struct fragi_hist_group {
+	_Atomic uint64_t bucket[FRAGI_HIST_OCTAVES][FRAGI_HIST_GROUP][8];
+};
+
+/* One by itself, which costs all of its buckets. */
+struct fragi_hist_alone {
+	struct fragi_hist hist;
+	_Atomic uint64_t bucket[FRAGI_HIST_OCTAVES][1][8];
+};
+
+/* Where a reader finds the buckets: those of octave k are first[k * stride] and the 7 behind it. */
+struct fragi_hist_buckets {
+	const _Atomic uint64_t *first;
+	uint32_t stride;
+};
+
+/* Gives one that has none buckets that all such share and nobody reads. */
+FRAGI_API void fragi_hist_give_buckets(struct fragi_hist *hist);
 
 static inline uint32_t fragi_hist_index(uint64_t ns)
 {
-	/* The | 8 gives values below 8 buckets as wide as those from 8 to 15. */
-	uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | 8)) - 3;
-	uint32_t i = shift * 8 + (uint32_t)(ns >> shift); /* the leading 1 adds the missing 8 */
+	uint32_t octave;
 
-	return i < FRAGI_HIST_BUCKETS ? i : FRAGI_HIST_BUCKETS - 1;
+	ns = ns < 8 ? 8 : ns;
+	octave = 60 - (uint32_t)__builtin_clzll(ns);
+	return octave * 8 + (uint32_t)(ns >> octave) - 8;
 }
 
 /* Adds n to a counter that has one writer, so that no read-modify-write is needed. */
@@ -38,12 +63,41 @@ static inline void fragi_count(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
+static inline __attribute__((always_inline)) void fragi_hist_count(struct fragi_hist *hist,
+								   _Atomic uint64_t *bucket,
+								   uint32_t octave_bytes,
+								   uint64_t ns)
 {
-	fragi_count(hist->bucket + fragi_hist_index(ns), 1);
+	const uint64_t value = ns < 8 ? 8 : ns;
+	const uint64_t octave = 60 - (uint64_t)__builtin_clzll(value);
+	char *at = (char *)bucket + octave * octave_bytes;
+
+	fragi_count((_Atomic uint64_t *)(void *)at + (value >> octave) - 8, 1);
 	fragi_count(&hist->count, 1);
 	if (ns > atomic_load_explicit(&hist->max, memory_order_relaxed))
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
+}
+
+static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
+{
+	fragi_hist_count(hist, hist->bucket, 64 * FRAGI_HIST_GROUP, ns);
+}
+
+static inline void fragi_hist_alone_add(struct fragi_hist_alone *alone, uint64_t ns)
+{
+	fragi_hist_count(&alone->hist, alone->bucket[0][0], 64, ns);
+}
+
+static inline struct fragi_hist_buckets
+fragi_hist_alone_buckets(const struct fragi_hist_alone *alone)
+{
+	return (struct fragi_hist_buckets){alone->bucket[0][0], 8};
+}
+
+/* Those of histogram i of some groups. */
+static inline _Atomic uint64_t *fragi_hist_in_group(struct fragi_hist_group *groups, uint32_t i)
+{
+	return groups[i / FRAGI_HIST_GROUP].bucket[0][i % FRAGI_HIST_GROUP];
 }
 
 static inline void fragi_hist_note_error(struct fragi_hist *hist, uint64_t ns)
@@ -81,16 +135,19 @@ FRAGI_API void fragi_quantiles_add(struct fragi_quantiles *total,
  * nanoseconds: the middle of its bucket, and never above max; 0 when nothing was recorded. Whatever
  * another process wrote into the memory, the call ends.
  */
-FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
+FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist,
+				       struct fragi_hist_buckets buckets, uint32_t per_mille);
 /*
  * Returns the sum of the recorded values by the middles of their buckets: within 7 %, and a longer
  * run is nearer.
  */
-FRAGI_API uint64_t fragi_hist_total(const struct fragi_hist *hist);
+FRAGI_API uint64_t fragi_hist_total(const struct fragi_hist *hist,
+				    struct fragi_hist_buckets buckets);
 /*
  * Computes all of them from one copy of the buckets, so that p50 <= p99 <= p999 whatever the memory
  * holds.
  */
-FRAGI_API void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out);
+FRAGI_API void fragi_hist_read(const struct fragi_hist *hist, struct fragi_hist_buckets buckets,
+			       struct fragi_quantiles *out);
 
 #endif

@@ -46,6 +46,7 @@ int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy polic
 		return r;
 	rx->taken = &nobody;
 	rx->row = row;
+	fragi_hist_give_buckets(&row->latency);
 	rx->blocking = rx->policy->blocking;
 	rx->shared = rx->policy->drops_oldest;
 	return 0;

@@ -25,7 +25,8 @@ static uint64_t load(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_acquire);
 }
 
-void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_flow_stats *out)
+void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_hist_buckets latency,
+			 struct fragi_flow_stats *out)
 {
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
 		out->rx_dropped[i] = load(&row->rx_dropped[i]);
@@ -33,12 +34,17 @@ void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_flow_sta
 	}
 	for (int i = FRAGI_COUNTERS; i-- > 0;)
 		out->counters[i] = load((const _Atomic uint64_t *)((const char *)row + offsets[i]));
-	fragi_hist_read(&row->latency, &out->latency);
+	fragi_hist_read(&row->latency, latency, &out->latency);
 }
 
 static uint64_t align64(uint64_t n)
 {
 	return (n + 63) & ~(uint64_t)63;
+}
+
+static uint64_t bucket_bytes(uint32_t count)
+{
+	return (count + FRAGI_HIST_GROUP - 1) / FRAGI_HIST_GROUP * sizeof(struct fragi_hist_group);
 }
 
 static void layout(uint32_t op_count, uint32_t flow_count, struct fragi_ledger_head *out)
@@ -51,7 +57,10 @@ static void layout(uint32_t op_count, uint32_t flow_count, struct fragi_ledger_h
 	out->flow_row_bytes = sizeof(struct fragi_flow_row);
 	out->op_offset = align64(sizeof(*out));
 	out->flow_offset = align64(out->op_offset + (uint64_t)op_count * out->op_row_bytes);
-	out->size_bytes = align64(out->flow_offset + (uint64_t)flow_count * out->flow_row_bytes);
+	out->op_bucket_offset =
+		align64(out->flow_offset + (uint64_t)flow_count * out->flow_row_bytes);
+	out->flow_bucket_offset = out->op_bucket_offset + bucket_bytes(op_count);
+	out->size_bytes = out->flow_bucket_offset + bucket_bytes(flow_count);
 }
 
 static uint64_t bytes_with_ring(const struct fragi_ledger_head *head)
@@ -65,9 +74,14 @@ static void attach(struct fragi_ledger *ledger, void *memory, const struct fragi
 	assert((uintptr_t)memory % 64 == 0 && head->op_offset % 64 == 0 &&
 	       head->flow_offset % 64 == 0 && "no two rows share a line of the cache");
 	ledger->head = memory;
+	ledger->op_count = head->op_count;
+	ledger->flow_count = head->flow_count;
 	ledger->mapped_bytes = (size_t)(has_ring ? bytes_with_ring(head) : head->size_bytes);
 	ledger->ops = (struct fragi_op_row *)((char *)memory + head->op_offset);
 	ledger->flows = (struct fragi_flow_row *)((char *)memory + head->flow_offset);
+	ledger->op_buckets = (struct fragi_hist_group *)((char *)memory + head->op_bucket_offset);
+	ledger->flow_buckets =
+		(struct fragi_hist_group *)((char *)memory + head->flow_bucket_offset);
 	ledger->ring =
 		has_ring ? (struct fragi_trace_ring *)((char *)memory + head->size_bytes) : NULL;
 }
@@ -90,17 +104,23 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	} else {
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	}
 	if (memory == MAP_FAILED)
 		return -errno;
+	/* Empty octaves of histograms lie between others: in a huge page they would take memory. */
+	(void)madvise(memory, bytes, MADV_NOHUGEPAGE);
 	/* The magic comes last: without it a reader waits for the rest. */
 	memcpy((char *)memory + sizeof(head.magic), (const char *)&head + sizeof(head.magic),
 	       sizeof(head) - sizeof(head.magic));
 	atomic_thread_fence(memory_order_release);
 	memcpy(memory, &head.magic, sizeof(head.magic));
 	attach(ledger, memory, &head, true);
+	for (uint32_t i = 0; i < op_count; i++)
+		ledger->ops[i].compute.bucket = fragi_hist_in_group(ledger->op_buckets, i);
+	for (uint32_t i = 0; i < flow_count; i++)
+		ledger->flows[i].latency.bucket = fragi_hist_in_group(ledger->flow_buckets, i);
 	return 0;
 }
 
@@ -128,6 +148,8 @@ static bool head_is_sound(const struct fragi_ledger_head *head, uint64_t file_by
 	return head->op_row_bytes == expected.op_row_bytes &&
 	       head->flow_row_bytes == expected.flow_row_bytes &&
 	       head->op_offset == expected.op_offset && head->flow_offset == expected.flow_offset &&
+	       head->op_bucket_offset == expected.op_bucket_offset &&
+	       head->flow_bucket_offset == expected.flow_bucket_offset &&
 	       head->size_bytes == expected.size_bytes && file_bytes >= expected.size_bytes;
 }
 
@@ -168,14 +190,14 @@ void fragi_ledger_close(struct fragi_ledger *ledger)
 	memset(ledger, 0, sizeof(*ledger));
 }
 
-void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out)
+void fragi_op_row_job(const struct fragi_op_row *row, uint64_t computed_ns, struct fragi_job *out)
 {
 	const uint64_t started = atomic_load_explicit(&row->started_ns, memory_order_acquire),
 		       seen = atomic_load_explicit(&row->seen_ns, memory_order_acquire);
 	uint64_t ended = atomic_load_explicit(&row->ended_ns, memory_order_acquire), lasted;
 
 	out->count = atomic_load_explicit(&row->compute.count, memory_order_acquire);
-	out->time_ns = fragi_hist_total(&row->compute);
+	out->time_ns = computed_ns;
 	if (ended == 0)
 		ended = seen != 0 ? seen : (uint64_t)fragi_now_ns() + 1;
 	lasted = started != 0 && ended > started ? ended - started : 0;

@@ -28,7 +28,8 @@ struct fragi_flow_row {
 	struct fragi_hist latency; /* ns from emit to receive */
 };
 /* What is in flight is never below zero: everything settled is read before what was sent. */
-FRAGI_API void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_flow_stats *out);
+FRAGI_API void fragi_flow_row_read(const struct fragi_flow_row *row,
+				   struct fragi_hist_buckets latency, struct fragi_flow_stats *out);
 
 enum fragi_op_state {
 	FRAGI_OP_MADE,
@@ -87,22 +88,24 @@ static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_st
 
 /*
  * What an operator did: how often it was called, for how long in all (of the histogram, so within
- * 7 %), and how long it waited between its start and its end, or until now.
+ * 7 %), and how long it waited between its start and its end, or until now. computed_ns: that sum.
  */
 struct fragi_job {
 	uint64_t count, time_ns, waiting_ns;
 };
-FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
+FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, uint64_t computed_ns,
+				struct fragi_job *out);
 
-/* Layout 6. A page of a build that counts something else is refused. */
+/* Layout 7. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726606000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726607000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*
- * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in
- * which the host reported its operators and flows after PREPARE. After size_bytes of it comes the
- * ring of the trace, which the page of an older host lacks.
+ * The page: this head, then op rows, flow rows, the buckets of the operators' histograms and those
+ * of the flows', each aligned to 64. Rows are in the order in which the host reported its operators
+ * and flows after PREPARE. After size_bytes of it comes the ring of the trace, which the page of an
+ * older host lacks.
  */
 struct fragi_ledger_head {
 	uint64_t magic;
@@ -110,6 +113,7 @@ struct fragi_ledger_head {
 	uint32_t op_count, flow_count;
 	uint32_t op_row_bytes, flow_row_bytes;
 	uint64_t op_offset, flow_offset;
+	uint64_t op_bucket_offset, flow_bucket_offset;
 	_Atomic uint64_t reserved;
 	/* how often all schedulers of this host have been found at rest */
 	_Atomic uint64_t idle_rounds;
@@ -120,8 +124,10 @@ struct fragi_ledger_head {
 struct fragi_ledger {
 	struct fragi_ledger_head *head; /* NULL: none */
 	size_t mapped_bytes;
+	uint32_t op_count, flow_count; /* of the head as it was checked */
 	struct fragi_op_row *ops;
 	struct fragi_flow_row *flows;
+	struct fragi_hist_group *op_buckets, *flow_buckets;
 	struct fragi_trace_ring *ring; /* NULL: its host makes none */
 };
 
@@ -143,5 +149,19 @@ FRAGI_API int fragi_ledger_seal(int fd);
  */
 FRAGI_API int fragi_ledger_open(struct fragi_ledger *ledger, int fd);
 FRAGI_API void fragi_ledger_close(struct fragi_ledger *ledger);
+
+static inline struct fragi_hist_buckets fragi_ledger_compute(const struct fragi_ledger *ledger,
+							     uint32_t op)
+{
+	return (struct fragi_hist_buckets){fragi_hist_in_group(ledger->op_buckets, op),
+					   8 * FRAGI_HIST_GROUP};
+}
+
+static inline struct fragi_hist_buckets fragi_ledger_latency(const struct fragi_ledger *ledger,
+							     uint32_t flow)
+{
+	return (struct fragi_hist_buckets){fragi_hist_in_group(ledger->flow_buckets, flow),
+					   8 * FRAGI_HIST_GROUP};
+}
 
 #endif

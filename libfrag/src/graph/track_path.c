@@ -73,7 +73,7 @@ void fragi_track_path_add_waits(struct fragi_track_path *path, const struct frag
 static void count(struct fragi_track_path *path, double ms)
 {
 	path->counted++;
-	fragi_hist_add(&path->latency, (uint64_t)(ms * NS_PER_MS));
+	fragi_hist_alone_add(&path->latency, (uint64_t)(ms * NS_PER_MS));
 	path->mean_ms += (ms - path->mean_ms) / (double)path->counted;
 	if (path->counted == 1 || ms >= path->max_ms) {
 		path->max_ms = ms;
@@ -127,7 +127,9 @@ int fragi_track_path_put(struct fragi_track_path *path, double ms, uint64_t skip
 
 static double quantile_ms(const struct fragi_track_path *path, uint32_t per_mille)
 {
-	return (double)fragi_hist_quantile(&path->latency, per_mille) / NS_PER_MS;
+	return (double)fragi_hist_quantile(&path->latency.hist,
+					   fragi_hist_alone_buckets(&path->latency), per_mille) /
+	       NS_PER_MS;
 }
 
 int fragi_track_path_metric(const struct fragi_track_path *path, enum frag_track_metric metric,

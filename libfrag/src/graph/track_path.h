@@ -16,8 +16,8 @@ struct fragi_track_path {
 	uint32_t *ops, length;
 	uint64_t skipped, counted;
 	double max_ms, min_ms, mean_ms;
-	struct fragi_hist latency; /* of those that were counted */
-	double error_ms;           /* clocks of several nodes; 0: one clock took all times */
+	struct fragi_hist_alone latency; /* of those that were counted */
+	double error_ms;                 /* clocks of several nodes; 0: one clock took all times */
 	/* of all messages: [operator] how long they waited in front of it, and it had them */
 	struct fragi_track_wait {
 		/* sent: it was held by its sender, in another process; network: then, until here */

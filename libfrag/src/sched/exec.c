@@ -243,6 +243,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 	op->exec = exec;
 	exec->self = op->state;
 	exec->row = row;
+	fragi_hist_give_buckets(&row->compute);
 	exec->sched = sched;
 	exec->clock = op->fragment->clock;
 	exec->watchdog_ns = op->watchdog_ns;

@@ -402,16 +402,11 @@ int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns);
 /* Gives up a pending tick, if there is one: the operator has ended. */
 void fragi_exec_give_up_pending(struct fragi_exec *exec);
 
-/*
- * Runs one tick: compute, and the accounting around it.
- * - start: a recent stamp, which becomes the begin of the tick
- * - out_end: receives a stamp that was taken after compute
- * Returns 0, also when the tick is pending; FRAG_DONE; or the failure, which
- * fragi_exec_failure_text words.
- */
-static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_exec *exec,
-								 struct fragi_current *current,
-								 uint64_t start, uint64_t *out_end)
+/* The tick of an operator that watches_ticks, or of one that does not. As fragi_exec_tick. */
+static inline __attribute__((always_inline)) int fragi_exec_tick_as(struct fragi_exec *exec,
+								    struct fragi_current *current,
+								    uint64_t start,
+								    uint64_t *out_end, bool watches)
 {
 	struct frag_tick *tick = &exec->tick;
 	struct fragi_op_row *row = exec->row;
@@ -423,7 +418,7 @@ static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_ex
 	tick->number++;
 	/* A crash report tells by this that the operator was in compute: ticks exceed computes. */
 	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
-	if (__builtin_expect(exec->watches_ticks, 0))
+	if (watches)
 		fragi_exec_tick_begins(exec);
 	/* A signal handler of this thread reads it, and alive.c when the thread has died. */
 	__atomic_store_n(&current->op, exec->op, __ATOMIC_RELAXED);
@@ -435,9 +430,29 @@ static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_ex
 		return fragi_exec_unusual_end(exec, r, fragi_stamp_diff_ns(start, end));
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
 	fragi_tick_end(tick);
-	if (__builtin_expect(exec->watches_ticks, 0))
+	if (watches)
 		fragi_exec_tick_ended(exec, false);
 	return 0;
+}
+
+/* call.c */
+int fragi_exec_tick_watched(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
+			    uint64_t *out_end);
+
+/*
+ * Runs one tick: compute, and the accounting around it.
+ * - start: a recent stamp, which becomes the begin of the tick
+ * - out_end: receives a stamp that was taken after compute
+ * Returns 0, also when the tick is pending; FRAG_DONE; or the failure, which
+ * fragi_exec_failure_text words.
+ */
+static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_exec *exec,
+								 struct fragi_current *current,
+								 uint64_t start, uint64_t *out_end)
+{
+	if (__builtin_expect(exec->watches_ticks, 0))
+		return fragi_exec_tick_watched(exec, current, start, out_end);
+	return fragi_exec_tick_as(exec, current, start, out_end, false);
 }
 
 /* outdated.c: a message with this metadata is received. */
