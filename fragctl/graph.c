@@ -142,8 +142,21 @@ int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_regi
 	return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
 }
 
+int ctl_graph_forget(struct ctl_graph *graph)
+{
+	graph->application = fragi_strdup(graph->spec->application);
+	graph->app_folder = fragi_strdup(graph->spec->app_folder);
+	if (graph->application == NULL || graph->app_folder == NULL)
+		return -ENOMEM;
+	fragi_spec_destroy(graph->spec);
+	graph->spec = NULL;
+	return 0;
+}
+
 void ctl_graph_fini(struct ctl_graph *graph)
 {
+	fragi_free(graph->application);
+	fragi_free(graph->app_folder);
 	fragi_spec_destroy(graph->spec);
 	fragi_diag_fini(&graph->diag);
 	fragi_diag_fini(&graph->warnings);

@@ -26,6 +26,8 @@ struct ctl_graph {
 	/* of a graph without errors: pools that are too small, and what the prediction shows */
 	struct fragi_diag warnings;
 	const char *prediction; /* lines for people, while they are reported; NULL: none */
+	/* filled by ctl_graph_forget */
+	char *application, *app_folder;
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                         \
@@ -58,6 +60,11 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
  * been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
+/*
+ * Frees what was parsed, but for the application's name and folder: who runs the graph parses the
+ * source again. Returns 0 or -ENOMEM.
+ */
+int ctl_graph_forget(struct ctl_graph *graph);
 /*
  * Does work on a graph in a child: what the graph loads is somebody's code, and a library that
  * crashes or hangs is a finding, not the end of the tool. It must be called before this process has

@@ -41,7 +41,7 @@ struct local {
 
 static const char *application(const struct local *local)
 {
-	return local->options->graph.spec->application;
+	return local->options->graph.application;
 }
 
 static void close_handles(struct local *local)
@@ -205,7 +205,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 	struct runner_config config = {
 		.name = "fragctl",
 		.source = &options->graph.source,
-		.app_folder = options->graph.spec->app_folder,
+		.app_folder = options->graph.app_folder,
 		.library_path = options->graph.library_path,
 		.host = options->in_process ? &runner_thread : &wrk_spawn_process,
 		.host_main = host_main,

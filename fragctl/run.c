@@ -145,8 +145,10 @@ static int run(struct ctl_run_options *options)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
 	if (options->roles.driver && !options->roles.worker)
 		return become_role(options);
-	return options->workers > 0 || options->roles.driver ? ctl_run_daemons(options)
-							     : ctl_run_local(options);
+	if (options->workers > 0 || options->roles.driver)
+		return ctl_run_daemons(options);
+	return ctl_graph_forget(&options->graph) < 0 ? ctl_fail(CTL_FAILED, "out of memory")
+						     : ctl_run_local(options);
 }
 
 int ctl_run(int argc, char **argv)
