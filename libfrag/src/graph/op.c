@@ -126,7 +126,10 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 		op->watchdog_ns = own->watchdog_ns;
 	op->name = fragi_arena_strdup(arena, name);
 	op->subject = fragi_arena_printf(arena, "%s.%s", fragment->name, name);
-	if (op->name == NULL || op->subject == NULL)
+	/* Most get no more than those of the type. */
+	op->ports = fragi_arena_alloc(arena, type->port_count * sizeof(*op->ports));
+	made->port_capacity = type->port_count;
+	if (op->name == NULL || op->subject == NULL || op->ports == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < type->port_count; i++)
 		if (port_append(op, &type->ports[i], NULL) < 0)
