@@ -186,7 +186,7 @@ void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet)
 	const struct sim_applying *applying = &sim->client.applying;
 	bool is_behind[SIM_FRAGMENTS_MAX] = {0};
 
-	if (applying->seq != 0 && sim->driver.process.alive &&
+	if (applying->seq != 0 && sim_client_is_there(sim) && sim->driver.process.alive &&
 	    sim->now_ns - sim_able_since(&sim->driver.process, applying->at_ns) >
 		    sim->dead_ns + SIM_CLIENT_LATE_NS)
 		sim_fail(sim, "answers", "the client has no answer for f%u.b.q=%u of %s",

@@ -358,6 +358,7 @@ void sim_driver_start(struct sim *sim)
 		.drain_ns = SIM_DRAIN_NS,
 		.close_ns = SIM_CLOSE_NS,
 		.kill_ns = SIM_KILL_NS,
+		.ends_with_app = sim->driver_for_one,
 		.keeps_state = sim->disk.is_used,
 		.adopts = sim->is.adopts,
 		.adopt_ns = SIM_ADOPT_NS,

@@ -176,11 +176,15 @@ static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker 
 	return worker->served->cut && worker->exit_code == 0;
 }
 
-/* What it would have served was refused before it was given anything to do. */
-static bool was_refused(const struct sim *sim, const struct sim_worker *worker)
+/*
+ * It was given nothing of it: the application was refused before, or its driver, which is for that
+ * one alone, has sent its end to all workers.
+ */
+static bool ended_with_what_it_did_not_serve(const struct sim *sim, const struct sim_worker *worker)
 {
 	for (uint32_t i = 0; i < sim->app_count; i++)
-		if (sim->apps[i].refused && worker->exit_code == sim->apps[i].exit_code)
+		if ((sim->apps[i].refused || (sim->driver_for_one && sim->apps[i].ended)) &&
+		    worker->exit_code == sim->apps[i].exit_code)
 			return true;
 	return false;
 }
@@ -202,7 +206,8 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 	if (worker->stops > 0 || !sim->once || app == NULL) {
 		if ((worker->stops == 0 || worker->exit_code != 0) &&
 		    !(sim->once && app == NULL &&
-		      (sim->is.leases || ended_unserved(worker) || was_refused(sim, worker))))
+		      (sim->is.leases || ended_unserved(worker) ||
+		       ended_with_what_it_did_not_serve(sim, worker))))
 			sim_fail(sim, "results",
 				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);

@@ -279,6 +279,26 @@ WORLD_TEST(driver_apply, a_restart_keeps_the_graph_before, NULL)
 	expect_next(w, 4, GRAPH("", "", ""));
 }
 
+/* It ends with its application, and what it keeps is no part of an answer. */
+WORLD_TEST(driver_apply, a_driver_for_one_application_answers_without_its_disk, NULL)
+{
+	const struct fw_changes *changes;
+
+	world_init_with(w, (struct drv_config){
+				   .version = "test", .ends_with_app = true, .keeps_state = true});
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	app(w, GRAPH("", "", ""));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	both_prepare(w);
+	both_run(w);
+	app(w, GRAPH("", "", "")); /* refused: the name is taken; its numbers are on no disk yet */
+	changes = apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false);
+	cr_assert_not_null(changes, "%s", w->log);
+	cr_expect_str_eq(changes->remark, "");
+	cr_expect_not_null(taken(w, 2, FW_HOST_KILL));
+}
+
 Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 {
 	for (int64_t skip = 0; skip >= 0; skip++) {
