@@ -607,6 +607,18 @@ static inline void both_run(struct world *w)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
+static inline void both_are_done(struct world *w)
+{
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+}
+
+static inline void both_exit(struct world *w)
+{
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 2, 2, 0, 0, "");
+}
+
 static inline void both_are_killed(struct world *w)
 {
 	say_exit(w, 1, 1, 137, 9, "");

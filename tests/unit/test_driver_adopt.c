@@ -14,10 +14,8 @@
 WORLD_TEST(driver_adopt, what_was_reported_runs_on, comes_back)
 {
 	adopt_two(w);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }
@@ -431,10 +429,8 @@ static void ends_after(struct world *w, const int64_t ages_ns[2])
 	}
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 	w->now_ns += SECOND;
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 }
 
@@ -545,10 +541,8 @@ WORLD_TEST(driver_adopt, a_worker_keeps_a_run_until_its_end_is_on_the_disk, come
 {
 	adopt_two(w);
 	written(w);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 	hello_reporting(w, 3, 1);
 	say_report(w, 3, 1, two_fragments);
@@ -576,10 +570,8 @@ WORLD_TEST(driver_adopt, a_worker_keeps_a_process_that_its_run_went_on_without, 
 		kill = must_take(w, 3, FW_HOST_KILL);
 		cr_expect(kill->stop.restarts, "its run does not end with it");
 		cr_expect_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
-		for (uint32_t host = 1; host <= 2; host++)
-			say_event(w, host, host, FW_STATE_DONE, "");
-		for (uint32_t host = 1; host <= 2; host++)
-			say_exit(w, host, host, 0, 0, "");
+		both_are_done(w);
+		both_exit(w);
 		written(w);
 		cr_expect_not_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
 		world_fini(w);
@@ -698,8 +690,7 @@ Test(driver_adopt, what_waits_to_be_heard_is_bounded)
 	cr_expect_not(is_closed(&w, 1));
 	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
+	both_exit(&w);
 	assert_has(w.json, "\"sent\": 999");
 	world_fini(&w);
 
@@ -741,10 +732,8 @@ static void live(struct world *w)
 		written(w);
 		say_reported(w, host);
 	}
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	pass(w, 20 * SECOND);
 }
 

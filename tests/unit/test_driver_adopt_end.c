@@ -15,8 +15,7 @@ WORLD_TEST(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_th
 		cr_expect_null(taken(w, host, FW_HOST_KILL));
 		say_event(w, host, host, FW_STATE_DONE, "");
 	}
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_exit(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }

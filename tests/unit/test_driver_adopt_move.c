@@ -133,10 +133,8 @@ WORLD_TEST(driver_adopt, what_has_taken_over_is_the_host, comes_back)
 	cr_expect_eq(m->epoch, RUN + 1);
 	cr_expect_null(taken(w, 2, FW_HOST_KILL));
 	speaking_epoch[2] = RUN + 1;
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended, "%s", w->log);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }

@@ -120,10 +120,8 @@ WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 	m = must_take(w, CLIENT, FW_CHANGES);
 	cr_expect_eq(m->run, 2);
 	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	m = must_take(w, 1, FW_HOST_CREATE);
 	cr_expect_eq(m->run, 2);
@@ -190,18 +188,15 @@ static void applies(struct world *w, const char *changed)
 	runs(w);
 	w->many_end = true;
 	cr_assert_not_null(apply(w, 3, changed, false), "%s", w->log);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	expect_next(w, 2, changed);
 }
 
 static void fails(struct world *w)
 {
 	say_event(w, 1, 1, FW_STATE_FAILED, "cannot load libnew.so");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 137, 9, "");
+	both_are_killed(w);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
@@ -272,8 +267,7 @@ WORLD_TEST(driver_apply, a_restart_keeps_the_graph_before, NULL)
 	applies(w, changed);
 	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, true}});
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 137, 9, "");
+	both_are_killed(w);
 	expect_next(w, 3, changed);
 	fails(w);
 	expect_next(w, 4, GRAPH("", "", ""));

@@ -67,10 +67,8 @@ WORLD_TEST(driver_client, a_reply_tells_how_things_stand, world_init)
 	cr_expect_str_eq(reply->workers[0].state, "live");
 	cr_expect_eq(reply->workers[0].cores, 4);
 	cr_expect_eq(reply->workers[0].fragments, 1);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 	reply = reply_of(w, 5);
 	cr_expect_eq(reply->application_count, 0);

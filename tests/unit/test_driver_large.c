@@ -164,10 +164,8 @@ static void live(struct world *w, bool to_and_fro, int resolving)
 	both_run(w);
 	for (uint32_t host = 1; host <= 2; host++)
 		say_large_stats(w, host, to_and_fro ? 2 * OPS - 1 : OPS);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_expect_not(w->ended, "the summary takes several steps");
 	steps = work(w);
 	cr_assert(w->ended);

@@ -34,10 +34,8 @@ static void live_and_be_done(struct world *w)
 	pass_beating(w, 1200 * MS, 1, 2);
 	say_stats(w, 1, 1, true, 7, 0);
 	say_stats(w, 2, 2, true, 0, 7);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 }
 
 static void end_by_a_lost_link(struct world *w)
@@ -196,10 +194,8 @@ Test(driver_memory, an_application_without_memory_ends_alone, .timeout = 300)
 		without += strcmp(w->reason, no_memory) == 0;
 		more = next_failure(w, &at_step, &skip);
 		w->ended = false;
-		for (uint32_t host = 1; host <= 2; host++)
-			say_event(w, host, host, FW_STATE_DONE, "");
-		for (uint32_t host = 1; host <= 2; host++)
-			say_exit(w, host, host, 0, 0, "");
+		both_are_done(w);
+		both_exit(w);
 		cr_assert(w->broken || (w->ended && w->result == FRAGI_SUMMARY_DONE),
 			  "step %d, allocation %d: %s", (int)at_step, (int)skip, w->reason);
 		world_fini(w);

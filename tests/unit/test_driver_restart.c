@@ -36,12 +36,10 @@ static void runs_again(struct world *w, uint64_t epoch)
 static void ends(struct world *w)
 {
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
+	both_are_done(w);
 	say_stats(w, 1, 1, true, 20, 0);
 	say_stats(w, 2, 2, true, 0, 12);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_exit(w);
 	cr_assert(w->ended, "%s", w->log);
 }
 

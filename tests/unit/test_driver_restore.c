@@ -151,10 +151,8 @@ static void run_two(struct world *w)
 
 static void hosts_end(struct world *w)
 {
-	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_STATE_DONE, "");
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, host, host, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 }
 
