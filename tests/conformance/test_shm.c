@@ -415,7 +415,6 @@ static int connect_changed(struct pair *pair, size_t at, const void *bytes, size
 	fragi_pump_lock(pair->pump[0]);
 	cr_assert_eq(fragi_remote_peer_create(pair->remote[0], 9, 1, &peer), 0);
 	r = fragi_remote_connect(peer, "shm", address, size, &endpoint, err);
-	fragi_remote_peer_close(peer);
 	fragi_pump_unlock(pair->pump[0]);
 	return r;
 }

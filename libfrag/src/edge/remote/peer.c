@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -223,59 +224,21 @@ void fragi_remote_peer_silence(struct fragi_remote_peer *peer)
 	}
 }
 
-void fragi_remote_peer_close(struct fragi_remote_peer *peer)
-{
-	fragi_remote_peer_silence(peer);
-	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
-	     endpoint = endpoint->next) {
-		for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL;
-		     edge = edge->next)
-			if (edge->is_tx)
-				fragi_remote_tx_close(&fragi_remote_tx_of(edge)->tx);
-			else
-				fragi_remote_rx_close(&fragi_remote_rx_of(edge)->rx);
-		fragi_remote_endpoint_leave(endpoint);
-	}
-}
-
-static bool is_over(void *arg)
-{
-	const struct fragi_remote_peer *peer = arg;
-	bool over = true;
-
-	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
-	     endpoint = endpoint->next) {
-		if (fragi_remote_endpoint_leave(endpoint))
-			fragi_remote_endpoint_close(endpoint);
-		over = over && endpoint->stopped;
-	}
-	return over;
-}
-
-bool fragi_remote_peer_stop(struct fragi_remote_peer *peer, int64_t until_ns)
-{
-	return fragi_remote_run_until(peer->remote, until_ns, is_over, peer);
-}
-
 void fragi_remote_peer_free(struct fragi_remote_peer *peer)
 {
 	struct fragi_remote_endpoint *endpoint, *next;
-	struct fragi_remote_peer **at;
 
-	if (peer == NULL)
-		return;
+	assert(peer->remote->peers == peer);
 	for (endpoint = peer->endpoints; endpoint != NULL; endpoint = next) {
 		next = endpoint->next;
 		fragi_remote_endpoint_close(endpoint);
 		while (endpoint->edges != NULL)
 			if (endpoint->edges->is_tx)
-				fragi_remote_tx_free(&fragi_remote_tx_of(endpoint->edges)->tx);
+				fragi_remote_tx_free(fragi_remote_tx_of(endpoint->edges));
 			else
-				fragi_remote_rx_free(&fragi_remote_rx_of(endpoint->edges)->rx);
+				fragi_remote_rx_free(fragi_remote_rx_of(endpoint->edges));
 		fragi_remote_endpoint_free(endpoint);
 	}
-	for (at = &peer->remote->peers; *at != peer; at = &(*at)->next)
-		;
-	*at = peer->next;
+	peer->remote->peers = peer->next;
 	fragi_free(peer);
 }

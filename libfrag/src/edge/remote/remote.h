@@ -163,23 +163,6 @@ FRAGI_API uint64_t fragi_remote_rx_link(const struct fragi_rx *rx);
 FRAGI_API uint32_t fragi_remote_tx_kept(const struct fragi_tx *tx);
 
 /*
- * Ends and peers end one by one, in three steps. close never blocks: an end accepts nothing more,
- * drops what it holds and sends CLOSE or DONE; a peer's ends are closed and goodbye is sent behind
- * them. Its operators are not notified any more. stop makes progress until nothing of it is under
- * way, and returns false when the time is over first. free frees it, whatever is left; a peer with
- * its endpoints and ends. The operators must have let go of an end before it is closed.
- */
-FRAGI_API void fragi_remote_tx_close(struct fragi_tx *tx);
-FRAGI_API bool fragi_remote_tx_stop(struct fragi_tx *tx, int64_t until_ns);
-FRAGI_API void fragi_remote_tx_free(struct fragi_tx *tx);
-FRAGI_API void fragi_remote_rx_close(struct fragi_rx *rx);
-FRAGI_API bool fragi_remote_rx_stop(struct fragi_rx *rx, int64_t until_ns);
-FRAGI_API void fragi_remote_rx_free(struct fragi_rx *rx);
-FRAGI_API void fragi_remote_peer_close(struct fragi_remote_peer *peer);
-FRAGI_API bool fragi_remote_peer_stop(struct fragi_remote_peer *peer, int64_t until_ns);
-FRAGI_API void fragi_remote_peer_free(struct fragi_remote_peer *peer);
-
-/*
  * The application stops: from now on the edges of a lost peer end, as if it had closed them, so
  * that the operators at this end can end too. Before that they wait for the driver, which judges
  * what the loss means.

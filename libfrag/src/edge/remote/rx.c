@@ -290,38 +290,8 @@ void fragi_remote_rx_abandon(struct fragi_remote_rx *rx)
 	rx->waiting = 0;
 }
 
-void fragi_remote_rx_close(struct fragi_rx *base)
+void fragi_remote_rx_free(struct fragi_remote_rx *rx)
 {
-	struct fragi_remote_rx *rx = rx_of(base);
-
-	base->arrival.fn = NULL;
-	base->closed = NULL;
-	fragi_rx_stop(base);
-	atomic_store(&rx->done, true);
-	fragi_remote_rx_settle(rx);
-}
-
-static bool is_over(void *arg)
-{
-	const struct fragi_remote_rx *rx = arg;
-
-	return rx->receiving == 0 && !atomic_load(&rx->kicked);
-}
-
-bool fragi_remote_rx_stop(struct fragi_rx *base, int64_t until_ns)
-{
-	struct fragi_remote_rx *rx = rx_of(base);
-
-	return fragi_remote_run_until(fragi_remote_of(rx->edge.endpoint), until_ns, is_over, rx);
-}
-
-void fragi_remote_rx_free(struct fragi_rx *base)
-{
-	struct fragi_remote_rx *rx;
-
-	if (base == NULL)
-		return;
-	rx = rx_of(base);
 	assert(!atomic_load(&rx->kicked));
 	fragi_remote_rx_abandon(rx);
 	if (atomic_load(&rx->edge.endpoint->owing) == rx)

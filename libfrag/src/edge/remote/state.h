@@ -388,6 +388,7 @@ int64_t fragi_remote_peers_tick(struct fragi_remote *remote, int64_t now_ns);
 void fragi_remote_peer_is_ready(struct fragi_remote_peer *peer);
 /* No notifications from its edges any more. */
 void fragi_remote_peer_silence(struct fragi_remote_peer *peer);
+void fragi_remote_peer_free(struct fragi_remote_peer *peer);
 
 /* send.c: messages on their way out */
 struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint *endpoint);
@@ -424,6 +425,7 @@ void fragi_remote_tx_restart(struct fragi_remote_tx *tx);
 void fragi_remote_tx_end(struct fragi_remote_tx *tx);
 /* The operator sends nothing any more: nobody is told of room, and no copy is under way. */
 void fragi_remote_tx_silence(struct fragi_remote_tx *tx);
+void fragi_remote_tx_free(struct fragi_remote_tx *tx);
 
 /* depart.c: a message on its way out */
 /* Takes the message, whose descriptors are in blob. has_trail: it says how long it was held. */
@@ -480,6 +482,7 @@ bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_messag
 /* rx.c: the receiving end */
 /* Gives up what is still arriving, of an endpoint that is closed or freed. */
 void fragi_remote_rx_abandon(struct fragi_remote_rx *rx);
+void fragi_remote_rx_free(struct fragi_remote_rx *rx);
 /* Of an endpoint that has become ready, and when the operator has asked for it: DONE, credit. */
 void fragi_remote_rx_settle(struct fragi_remote_rx *rx);
 /* Delivers what is complete, in order. */

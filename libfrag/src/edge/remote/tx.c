@@ -445,37 +445,8 @@ void fragi_remote_tx_silence(struct fragi_remote_tx *tx)
 	fragi_streams_settle(tx->copies);
 }
 
-void fragi_remote_tx_close(struct fragi_tx *base)
+void fragi_remote_tx_free(struct fragi_remote_tx *tx)
 {
-	struct fragi_remote_tx *tx = tx_of(base);
-
-	fragi_remote_tx_silence(tx);
-	drop_pending(tx, FRAGI_DROP_STOPPED);
-	atomic_store(&tx->closing, true);
-	fragi_remote_tx_transmit(tx);
-}
-
-static bool is_over(void *arg)
-{
-	const struct fragi_remote_tx *tx = arg;
-
-	return tx->under_way == 0 && atomic_load(&tx->awaiting) == 0 && !atomic_load(&tx->kicked);
-}
-
-bool fragi_remote_tx_stop(struct fragi_tx *base, int64_t until_ns)
-{
-	struct fragi_remote_tx *tx = tx_of(base);
-
-	return fragi_remote_run_until(fragi_remote_of(tx->edge.endpoint), until_ns, is_over, tx);
-}
-
-void fragi_remote_tx_free(struct fragi_tx *base)
-{
-	struct fragi_remote_tx *tx;
-
-	if (base == NULL)
-		return;
-	tx = tx_of(base);
 	assert(atomic_load(&tx->awaiting) == 0 && !atomic_load(&tx->kicked));
 	drop_pending(tx, FRAGI_DROP_STOPPED);
 	fragi_remote_sends_detach(tx->edge.endpoint, tx);
