@@ -188,11 +188,16 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         tap = os.path.join(runtime, "tap")
         scratch = os.path.join(runtime, "scratch")
         reports = os.path.join(runtime, "reports")
+        own = os.path.join(runtime, "run")
         os.mkdir(scratch)
         os.mkdir(reports)
+        os.mkdir(own, 0o700)
         env = dict(
             os.environ,
             FRAG_TEST_RUNTIME=scratch,
+            # Drivers and clients of a test meet no other ones of this machine.
+            XDG_RUNTIME_DIR=own,
+            FRAG_TEST_OWN_DRIVERS="1",
             FRAG_TEST_TAP=tap,
             FRAG_BUILD=build,
             # A wake-up that is lost hangs a test instead of costing it a moment.

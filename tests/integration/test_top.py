@@ -404,33 +404,35 @@ class Screen(TopTest):
         self.end()
 
     def test_a_run_without_daemons(self):
-        """`fragctl top` and the other verbs that show something find it without flags, and it obeys."""
+        """`fragctl top` and the other verbs that show something find it without flags, and it obeys
+        those that name it."""
         text = application().replace("application: app", "application: alone")
         run = self.start("fragctl", "run", self.write("alone.yaml", text), "-o", "json")
 
-        def verb(*args, named=True):
-            """named: others of this user may run meanwhile."""
-            address = ["--address", "127.0.0.1:" + self.sockets()[0].split(".")[0]] if named else []
-            r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), *args, *address],
-                               env=self.env, stdin=subprocess.DEVNULL, capture_output=True,
-                               text=True, check=False)
+        def ask(*args):
+            return subprocess.run([os.path.join(cluster.BIN, "fragctl"), *args], env=self.env,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  check=False)
+
+        def verb(*args):
+            r = ask(*args)
             self.assertEqual((r.returncode, r.stderr), (0, ""))
             return r.stdout
-        self.wait_until("its socket", self.sockets)
-        for verb_of_many in ("list", "status", "events", "top"):
-            args = (verb_of_many, "--once") if verb_of_many == "top" else (verb_of_many,)
-            self.wait_until("%s finds it" % verb_of_many, lambda args=args: re.search(r"\balone\b", verb(*args, named=False)))
+        # Its socket is there before it listens.
+        self.wait_until("list finds it", lambda: re.search(r"\balone\b", ask("list").stdout))
+        for args in (("status",), ("events",), ("top", "--once")):
+            self.wait_until("%s finds it" % args[0], lambda args=args: re.search(r"\balone\b", verb(*args)))
         self.wait_until("the culprit", lambda: "!back.rx " in verb("top", "--once"))
         self.assertIn("alone: front.tx is slow (", verb("top", "--once"))
         self.assertIn("back.rx computes", verb("explain", "alone"))
         self.assertIn("front.tx is slow (", verb("status"))
         self.assertIn("#1 ", verb("echo", "alone", "front.tx", "-n", "1"))
-        verb("set", "alone", "back.rx.sleep_ms=1")
-        self.wait_until("nothing is wrong", lambda: "alone: nothing is wrong" in verb("top", "--once"))
         self.address = "127.0.0.1:" + self.sockets()[0].split(".")[0]
+        verb("set", "alone", "back.rx.sleep_ms=1", "--address", self.address)
+        self.wait_until("nothing is wrong", lambda: "alone: nothing is wrong" in verb("top", "--once"))
         self.top()
         self.shows("alone: nothing is wrong")
-        verb("stop", "alone")
+        verb("stop", "alone", "--address", self.address)
         self.assertEqual(run.wait(), 0, run.stderr)
         self.assertEqual(self.summary(run)["result"], "stopped")
         self.shows("lost the driver at")

@@ -182,7 +182,7 @@ class TwoUsers(cluster.ClusterTest):
         self.assertRegex(client.stderr, "a process of user nobody listens there, and fragctl, which runs as user root")
 
     def test_a_folder_that_somebody_else_made_first_keeps_nobody_from_his_driver(self):
-        user = 54321
+        user = 10000 + os.getpid() % 50000  # another run of this test has another one
         folder = "/tmp/frag-%d" % user
         os.mkdir(folder, 0o755)
         self.addCleanup(shutil.rmtree, folder)
