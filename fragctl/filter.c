@@ -87,9 +87,9 @@ bool ctl_filter_line(const struct ctl_filter *filter, const struct fw_line *line
 	       (op == NULL || strcmp(op, line->op) == 0);
 }
 
-int ctl_notice_level(enum fw_notice_kind kind)
+int ctl_notice_level(const struct fw_notice *notice)
 {
-	switch (kind) {
+	switch (notice->kind) {
 	case FW_NOTICE_FAILED:
 		return FRAGI_LOG_ERROR;
 	case FW_NOTICE_REFUSED:
@@ -97,6 +97,8 @@ int ctl_notice_level(enum fw_notice_kind kind)
 	case FW_NOTICE_LOSS:
 	case FW_NOTICE_CLOCK:
 		return FRAGI_LOG_WARN;
+	case FW_NOTICE_RESTART: /* nobody has asked for it: on_failure */
+		return notice->who[0] == '\0' ? FRAGI_LOG_WARN : FRAGI_LOG_INFO;
 	default:
 		return FRAGI_LOG_INFO;
 	}
@@ -120,7 +122,6 @@ static bool names(const char *text, const char *op)
 
 bool ctl_filter_notice(const struct ctl_filter *filter, const struct fw_notice *event)
 {
-	return is_in_time(filter, event->unix_ns) &&
-	       ctl_notice_level(event->kind) >= filter->level &&
+	return is_in_time(filter, event->unix_ns) && ctl_notice_level(event) >= filter->level &&
 	       (filter->op == NULL || names(event->text, filter->op));
 }

@@ -40,6 +40,6 @@ bool ctl_filter_line(const struct ctl_filter *filter, const struct fw_line *line
 /* An operator's events are those that name it. */
 bool ctl_filter_notice(const struct ctl_filter *filter, const struct fw_notice *event);
 /* How bad an event is, as a level of logs. */
-int ctl_notice_level(enum fw_notice_kind kind);
+int ctl_notice_level(const struct fw_notice *notice);
 
 #endif

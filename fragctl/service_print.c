@@ -410,7 +410,7 @@ static const char *kind_of(const void *row)
 
 static const char *level_of_notice(const void *row)
 {
-	return fragi_log_level_name(ctl_notice_level(((const struct fw_notice *)row)->kind));
+	return fragi_log_level_name(ctl_notice_level(row));
 }
 
 void ctl_service_json_notice(const struct fw_notice *event, FILE *out)

@@ -33,6 +33,19 @@ static void runs_again(struct world *w, uint64_t epoch)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
+/* The last event is this one, and nobody has asked for it. */
+static void assert_event(const struct world *w, enum fw_notice_kind kind, const char *text)
+{
+	const struct drv_history *history = &w->core->history;
+	const struct drv_notice *notice = drv_history_after(history, history->last_notice - 1);
+
+	cr_assert_not_null(notice);
+	cr_expect_eq(notice->kind, kind);
+	cr_expect_str_eq(notice->text, text);
+	cr_expect_str_eq(notice->who, "");
+	cr_expect_str_eq(notice->application, "app");
+}
+
 static void ends(struct world *w)
 {
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
@@ -66,6 +79,7 @@ WORLD_TEST(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_i
 	cr_assert_not_null(taken(w, 2, FW_HOST_START));
 	say_result(w, 2, 2, FW_HOST_STARTED);
 	assert_has(w->log, "f2 runs again on worker b, epoch 2");
+	assert_event(w, FW_NOTICE_RESTART, "f2 (1 of 2): " RX_CRASH);
 	ends(w);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 	assert_has(w->json, "\"sent\": 20, \"delivered\": 17");

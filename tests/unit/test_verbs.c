@@ -491,9 +491,21 @@ Test(verbs, filters_of_lines_and_events)
 
 		cr_expect_eq(ctl_filter_notice(&filter, &event), events[i].passes, "event %zu", i);
 	}
-	cr_expect_eq(ctl_notice_level(FW_NOTICE_FAILED), FRAGI_LOG_ERROR);
-	cr_expect_eq(ctl_notice_level(FW_NOTICE_CLOCK), FRAGI_LOG_WARN);
-	cr_expect_eq(ctl_notice_level(FW_NOTICE_START), FRAGI_LOG_INFO);
+}
+
+static int level_of(enum fw_notice_kind kind, const char *who)
+{
+	return ctl_notice_level(&(struct fw_notice){.kind = kind, .who = who});
+}
+
+/* A restart that on_failure has made is worse than one that somebody asked for. */
+Test(verbs, events_have_levels)
+{
+	cr_expect_eq(level_of(FW_NOTICE_FAILED, ""), FRAGI_LOG_ERROR);
+	cr_expect_eq(level_of(FW_NOTICE_CLOCK, ""), FRAGI_LOG_WARN);
+	cr_expect_eq(level_of(FW_NOTICE_START, ""), FRAGI_LOG_INFO);
+	cr_expect_eq(level_of(FW_NOTICE_RESTART, ""), FRAGI_LOG_WARN);
+	cr_expect_eq(level_of(FW_NOTICE_RESTART, "user alice"), FRAGI_LOG_INFO);
 }
 
 /* A span is before now, an absolute time is what it says, to the nanosecond. */

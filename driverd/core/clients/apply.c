@@ -185,7 +185,7 @@ static void restart_hosts(const struct applying *a)
 
 	for (uint32_t i = 0; i < a->app->host_count; i++)
 		if (is_restarted(a, &a->app->hosts[i]))
-			drv_host_failed(&a->app->hosts[i], &why);
+			drv_host_restart(&a->app->hosts[i], &why);
 }
 
 /* Makes the changes. Returns the run that they lead to; 0: refused. */

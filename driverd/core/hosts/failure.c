@@ -161,7 +161,8 @@ static void note_leaving(struct drv_host *host, const struct fw_failure *failure
 		r->left = host->now.session->number;
 }
 
-void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
+/* - is_asked: a person has it started again, which has an event of its own */
+static void restart_or_fail(struct drv_host *host, const struct fw_failure *failure, bool is_asked)
 {
 	struct drv_replacement *r = &host->replacement;
 	struct drv_app *app = host->app;
@@ -198,6 +199,20 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 		"%s; %s is started again on %sworker%s%s (%u of %u)", failure->sentence, host->name,
 		r->is_leaving ? "another " : "", r->is_leaving ? "" : " ",
 		r->is_leaving ? "" : host->worker, before + 1, host->on_failure->intensity);
+	if (!is_asked)
+		drv_history_add(app->core, FW_NOTICE_RESTART, app, NULL, "%s (%u of %u): %s",
+				host->name, before + 1, host->on_failure->intensity,
+				failure->sentence);
+}
+
+void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
+{
+	restart_or_fail(host, failure, false);
+}
+
+void drv_host_restart(struct drv_host *host, const struct fw_failure *why)
+{
+	restart_or_fail(host, why, true);
 }
 
 /* Sets the reason that `explain` shows until the host is placed. */

@@ -76,6 +76,8 @@ struct drv_restarts {
  * else the application has failed.
  */
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
+/* The same for a host that a command has started again, which is an event of its own. */
+void drv_host_restart(struct drv_host *host, const struct fw_failure *why);
 /*
  * The worker of a host is lost; the host is GONE and detached. Returns whether it goes on on
  * another worker; if not, that is the failure of the application.
