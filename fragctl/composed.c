@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <base/alloc.h>
 #include <fragctl/composed.h>
@@ -39,6 +40,82 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
 				   &composed->flow_count);
 }
 
+static struct frag_op *op_of(const struct ctl_composed *composed, const struct fragi_spec_end *end,
+			     uint32_t *out_fragment)
+{
+	for (uint32_t i = 0; i < composed->fragment_count; i++) {
+		const struct frag_fragment *fragment = composed->fragments[i];
+
+		*out_fragment = i;
+		for (uint32_t k = 0; k < fragment->op_count; k++)
+			if (strcmp(fragment->name, end->fragment) == 0 &&
+			    strcmp(fragment->ops[k]->name, end->op) == 0)
+				return fragment->ops[k];
+	}
+	return NULL;
+}
+
+static bool is_connected(const struct ctl_composed *composed, const struct fragi_spec_end *before,
+			 const struct fragi_spec_end *end)
+{
+	uint32_t from_fragment, to_fragment;
+	const struct frag_op *from = op_of(composed, before, &from_fragment);
+	const struct frag_op *to = op_of(composed, end, &to_fragment);
+	const struct frag_fragment *fragment;
+
+	if (from == NULL || to == NULL)
+		return false;
+	fragment = composed->fragments[from_fragment];
+	for (size_t i = 0; from_fragment == to_fragment && i < fragment->flow_count; i++)
+		if (fragment->ops[fragment->flows[i].from_op] == from &&
+		    fragment->ops[fragment->flows[i].to_op] == to)
+			return true;
+	for (size_t i = 0; i < composed->flow_count; i++) {
+		const struct fragi_flow_info *flow = &composed->flows[i];
+
+		if (flow->from_fragment == from_fragment && flow->to_fragment == to_fragment &&
+		    fragment->ops[flow->from_op] == from &&
+		    composed->fragments[to_fragment]->ops[flow->to_op] == to)
+			return true;
+	}
+	return false;
+}
+
+static int check_paths(const struct ctl_composed *composed, const struct fragi_spec_path *paths,
+		       size_t count, struct fragi_diag *diag)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 1; k < paths[i].op_count; k++) {
+			const struct fragi_spec_end *end = &paths[i].ops[k], *before = end - 1;
+
+			if (!is_connected(composed, before, end))
+				r = fragi_node_error(diag, end->place, NULL,
+						     FRAGI_DEADLINE_PATH_NO_FLOW, before->fragment,
+						     before->op, end->fragment, end->op);
+		}
+	return r;
+}
+
+/* Of a graph without errors: deadlines of paths, as a run checks them. */
+static int check_deadlines(const struct fragi_spec *spec, const struct ctl_composed *composed,
+			   struct fragi_diag *diag)
+{
+	int r = check_paths(composed, spec->deadlines, spec->deadline_count, diag);
+
+	for (size_t i = 0; i < composed->fragment_count; i++) {
+		const struct frag_fragment *fragment = composed->fragments[i];
+		int own = check_paths(composed, fragment->own->deadlines,
+				      fragment->own->deadline_count, diag);
+		int in_c = check_paths(composed, fragment->paths, fragment->path_count, diag);
+
+		r = r == 0 ? own : r;
+		r = r == 0 ? in_c : r;
+	}
+	return r;
+}
+
 /* Of a graph without errors. */
 static int check_pools(const struct ctl_composed *composed, struct fragi_diag *warnings)
 {
@@ -60,6 +137,8 @@ int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed
 	if (exit_code != CTL_OK)
 		return exit_code;
 	r = compose_all(graph->spec, diag, out_composed);
+	if (r == 0 && diag->count == 0)
+		r = check_deadlines(graph->spec, out_composed, diag);
 	if (r == 0 && diag->count == 0)
 		r = check_pools(out_composed, &graph->warnings);
 	if (r == -ENOMEM && diag->count == 0)

@@ -108,10 +108,9 @@ static int find_ops(const struct fragi_run *run, const struct fragi_spec_path *p
 		if (ops[i] != NULL && ops[i - 1] != NULL
 			    ? !is_connected(run, ops[i - 1], ops[i])
 			    : !may_be_connected(run, before, ops[i - 1], end, ops[i]))
-			return fragi_node_error(
-				diag, end->place, NULL,
-				"a deadline has a path from %s.%s to %s.%s, and no flow leads there",
-				before->fragment, before->op, end->fragment, end->op);
+			return fragi_node_error(diag, end->place, NULL, FRAGI_DEADLINE_PATH_NO_FLOW,
+						before->fragment, before->op, end->fragment,
+						end->op);
 	}
 	return here;
 }

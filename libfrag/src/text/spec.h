@@ -111,6 +111,8 @@ struct fragi_spec_end;
 	"on_miss: drop needs `from: acquisition`, since what a tick has sent cannot be taken back"
 #define FRAGI_DEADLINE_PATH_LENGTH                                                                 \
 	"a deadline has a path of 2 to %d operators; write for example `path: [camera, detect, view]`"
+#define FRAGI_DEADLINE_PATH_NO_FLOW                                                                \
+	"a deadline has a path from %s.%s to %s.%s, and no flow leads there"
 
 /* deadline: BUDGET, or {budget, from, on_miss} */
 struct fragi_deadline {
