@@ -333,7 +333,7 @@ function drawTable() {
 	drawn.none.hidden = rows.length > 0;
 	drawn.more.parentNode.hidden = rows.length === all;
 	write(drawn.more, `Show all ${all}`);
-	write(drawn.none, now.filter ? "No name contains that." : needs && !app ? "The application does not run." : "Nothing yet.");
+	write(drawn.none, now.filter ? "No name contains that." : needs && !app ? ((rowNow() || {}).state === "running" ? "It is being measured." : "The application does not run.") : "Nothing yet.");
 }
 function drawTabs() {
 	const tabs = $("tabs");
@@ -429,7 +429,7 @@ function drawCause(app) {
 	let sentence = app ? app.cause.sentence : "";
 	if (!app && !row) sentence = now.frame.driver.lost ? "The driver is not there." : "Nothing runs.";
 	else if (row && row.waits_for) sentence = `${now.app} waits for ${row.waits_for}.`;
-	else if (!app || !app.window_ns) sentence = `Measures ${now.app}.`;
+	else if (!app || !app.window_ns) sentence = `${now.app} is being measured.`;
 	write($("sentence"), sentence);
 	/* Its numbers change all the time: it is read aloud when what is to blame does. */
 	const blamed = [now.app, kind, app && app.cause.operator, app && app.cause.from].join("\n");
