@@ -140,7 +140,7 @@ static int element_add(struct ctl_pipeline *pipeline, const struct word *word)
 		.at = word->at,
 	};
 	if (strchr(word->text, '!') != NULL)
-		return ctl_pipeline_error(pipeline, word->at, "write blanks on both sides of !");
+		return ctl_pipeline_error(pipeline, word->at, "write spaces on both sides of !");
 	if (!fragi_name_is_valid(name) ||
 	    (dot != NULL && dot[1] != '\0' && !fragi_name_is_valid(dot + 1)))
 		return ctl_pipeline_error(

@@ -78,7 +78,7 @@ static int read_label(struct wrk_inventory *inventory, char *word, struct frag_e
 	if (!is_valid)
 		return frag_err_set(
 			err, -EINVAL,
-			"--label: \"%.80s\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to %d characters without blanks",
+			"--label: \"%.80s\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to %d characters without spaces",
 			word, FRAG_NAME_MAX);
 	if (inventory->label_count == FW_LABELS_MAX)
 		return frag_err_set(err, -EINVAL, "--label: a worker has at most %d labels",

@@ -591,7 +591,7 @@ flows: [tx -> rx]
     def test_a_tab_is_named(self):
         code, out, err = self.validate("frag: 1\napplication: app\noperators:\n\ta: {type: ping_rx}\n")
         self.assertEqual((code, out), (2, ""))
-        self.assertIn(":4:1: a tab; indent with blanks", err)
+        self.assertIn(":4:1: a tab; indent with spaces", err)
 
     def test_unconnected_input(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\noperators: {a: {type: scale}}\n")

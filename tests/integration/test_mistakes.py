@@ -62,28 +62,28 @@ MISTAKES = (
      '15:40: inside the "{" of line 15, column 22 a comma is missing, or quotes around a text that holds a colon or a bracket'),
     ("mid: {type: forward}",
      "mid: {type:forward}",
-     '16:13: f1.mid: "type:forward" lacks a blank after the colon; write "type: forward"'),
+     '16:13: f1.mid: "type:forward" lacks a space after the colon; write "type: forward"'),
     ("        type: ping_tensor_tx",
      "        type:ping_tensor_tx",
-     "14:19: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+     "14:19: no key can stand here; indent it as the keys around it, and write a space after the colon in the line before"),
     ("    watchdog: 2s",
      "    watchdog:2s",
-     '21:5: "watchdog:2s" is no key with a value; write a colon and a blank after the key'),
+     '21:5: "watchdog:2s" is no key with a value; write a colon and a space after the key'),
     ("        type: ping_tensor_tx",
      "	type: ping_tensor_tx",
-     "13:1: a tab; indent with blanks, since YAML allows no tabs there"),
+     "13:1: a tab; indent with spaces, since YAML allows no tabs there"),
     ("        parameters: {from",
      "       parameters: {from",
      "14:8: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column"),
     ("        parameters: {from",
      "         parameters: {from",
-     "14:20: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+     "14:20: no key can stand here; indent it as the keys around it, and write a space after the colon in the line before"),
     ("      mid: {type",
      "    mid: {type",
      '16:5: f1: "mid" stands beside operators; if it is one, indent it as the others'),
     ("    operators:\n      tx",
      "    operators\n      tx",
-     '11:5: "operators" is no key with a value; write a colon and a blank after the key'),
+     '11:5: "operators" is no key with a value; write a colon and a space after the key'),
     ("      - tx.out -> mid.in",
      "      tx.out -> mid.in",
      "18:7: f1: flows is a single value; it must be a list ([a, b])"),
@@ -152,7 +152,7 @@ MISTAKES = (
      '15:80: a reference to an argument needs quotes inside [] and {}; write "${NAME}"'),
     ("count: 3}",
      "count: three}",
-     '15:43: f1.tx: condition count: parameter "count": "three" is not a valid integer'),
+     '15:43: f1.tx: condition count: parameter "count": "three" is not a valid integer; write a whole number such as 3'),
     ("watchdog: 2s",
      "watchdog: 2",
      '21:15: f1: watchdog "2" has no unit; write for example 2s'),
@@ -308,10 +308,10 @@ MISTAKES = (
      '6:11: a text cannot begin with "%"; put it into quotes'),
     ("rows: 4",
      "rows: [4]",
-     '6:18: f1.tx: parameter "rows": a list is not a valid integer'),
+     '6:18: f1.tx: parameter "rows": a list is not a valid integer; write a whole number such as 3'),
     ("storage_type: 2",
      "storage_type: device",
-     '10:53: f1.pool: parameter "storage_type": "device" is not a valid integer'),
+     '10:53: f1.pool: parameter "storage_type": "device" is not a valid integer; write a whole number such as 3'),
     ("mid: {type: forward}",
      "mid: {type: forward, count: 3}",
      '16:28: f1.mid: unknown key "count"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy, or_combine_port_conditions, resources, align, deadline, rate, budget'),
@@ -327,6 +327,18 @@ MISTAKES = (
     ("watchdog: 2s",
      "metadata: maybe",
      '21:15: f1: metadata "maybe" is neither true nor false'),
+    ("flows:\n  - f1",
+     "deadlines:\n  - {path: [f2.rx, f1.mid], budget: 5ms}\nflows:\n  - f1",
+     "26:20: a deadline has a path from f2.rx to f1.mid, and no flow leads there"),
+    ("    watchdog: 2s",
+     "    deadlines:\n      - {path: [mid, tx], budget: 5ms}",
+     "22:22: a deadline has a path from f1.mid to f1.tx, and no flow leads there"),
+    ("f1.mid.out -> f2.rx.in",
+     "f1.mid.out -> f2.rx.in, capacity: 3",
+     "26:5: a flow with an arrow takes no keys; write {from: A.OUT, to: B.IN, capacity: 4}"),
+    ("parameters: {from_config: tensor, allocator: $pool}",
+     "parameters: {from_config: tensor, {allocator: $pool}}",
+     "14:43: a key must be a name, and this is none; close the { or [ before it, if one is open"),
 )
 
 # An application of one fragment.
@@ -487,7 +499,7 @@ MISTAKES_IN_SINGLE = (
      '7:3: app.tx: unknown parameter "det"; its parameters: allocator, storage_type, batch_size, rows, columns, channels, data_type, tensor_name'),
     ("rows: 4",
      "rows: many",
-     '7:15: app.tx: parameter "rows": "many" is not a valid integer'),
+     '7:15: app.tx: parameter "rows": "many" is not a valid integer; write a whole number such as 3'),
     ("rows: 4",
      "rowz: 4",
      '7:9: app.tx: unknown parameter "rowz"; did you mean "rows"?'),
@@ -514,13 +526,13 @@ MISTAKES_IN_SINGLE = (
      "24:1: more than one document; write one file each"),
     ("frag: 1",
      "frag = 1",
-     "2:12: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+     "2:12: no key can stand here; indent it as the keys around it, and write a space after the colon in the line before"),
     ("frag: 1",
      "frag 1",
-     "2:12: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+     "2:12: no key can stand here; indent it as the keys around it, and write a space after the colon in the line before"),
     ("flows:\n",
      "// flows\nflows:\n",
-     '22:1: "// flows" is no key with a value; write a colon and a blank after the key'),
+     '22:1: "// flows" is no key with a value; write a colon and a space after the key'),
     ("{type: ping_tensor_rx}",
      "{\n type: ping_tensor_rx\n",
      '21:7: this "{" is not closed; add "}"'),
@@ -582,6 +594,19 @@ class Mistakes(cluster.ClusterTest):
         p = self.start("fragctl", "validate", self.write("app.yaml", graph), "--config", more)
         self.assertEqual(p.wait(), 2)
         self.assertEqual(p.stderr, more + ':1:6: this "{" is not closed; add "}"')
+
+    def test_a_variable_of_an_operator_with_a_mistake_is_none(self):
+        graph = GRAPH + "variables: {gain: {type: f32, writer: f1.tx, readers: [f2.rx]}}\n"
+        self.assertEqual(self.errors(graph), (0, []))
+        self.assertEqual(self.errors(graph.replace("ping_tensor_rx", "ping_tensor_r")),
+                         (2, ['app.yaml:24:7: f2.rx: unknown operator type "ping_tensor_r"; did you mean "ping_tensor_rx"?']))
+
+    def test_in_a_subgraph_its_parameters_are_named(self):
+        graph = SINGLE.replace("operators:", 'subgraphs:\n  cam: {parameters: {size: {default: 3}}, operators: {x: {type: ping_tx, conditions: [{type: count, count: "${sice}"}]}}}\noperators:\n  c: {subgraph: cam}')
+        self.assertEqual(self.errors(graph.replace("sice", "size")), (0, []))
+        code, errors = self.errors(graph)
+        self.assertEqual((code, [e.split(": ", 1)[1] for e in errors]),
+                         (2, ['unknown argument "sice"; did you mean "size"?']))
 
     def test_two_mistakes_give_two_errors(self):
         """An error hides only what follows from it."""

@@ -119,7 +119,7 @@ flows:
         self.refused("ping_tx cout=10 ! ping_rx",
                      ('"cout" is neither a parameter of ping_tx nor a condition; did you mean "count"?', 8))
         self.refused("ping_tx count=x ! ping_rx",
-                     ('pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer', 8))
+                     ('pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer; write a whole number such as 3', 8))
         self.refused("ping_tx ! ping_rxx ! AJASourceOp",
                      ('unknown operator type "ping_rxx"; did you mean "ping_rx"?', 10),
                      ('operator type "AJASourceOp" is not part of frag; play a recording with video_replayer, '
@@ -142,7 +142,7 @@ flows:
         self.refused("ping_tx ! ", ("no operator follows this !", 8))
         self.refused("count=1 ping_tx!ping_rx",
                      ("count=1 stands before any operator; write the operator's type first", 0),
-                     ("write blanks on both sides of !", 8))
+                     ("write spaces on both sides of !", 8))
         self.refused("ping_tx name=a ! ping_rx name=a", ('two operators are called "a"', 0),
                      ('two operators are called "a"', 17))
         code, p = self.fragctl("run", "-e", "", "--print-yaml")
@@ -170,7 +170,7 @@ flows:
         for line, exit_code, failure, op, reason in (
                 ("nosuch ! ping_rx", 2, "graph_invalid", None, r'-e:1:1: unknown operator type "nosuch"; valid: '),
                 ("ping_tx count=x ! ping_rx", 2, "graph_invalid", None,
-                 r'-e:1:9: pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer'),
+                 r'-e:1:9: pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer; write a whole number such as 3'),
                 ("ping_tx ! sink fail=word", 3, "operator_lacks_file", "pipeline.sink",
                  r"-e:1:\d+: pipeline.sink: there is no device; plug one in"),
         ):

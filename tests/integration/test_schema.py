@@ -15,7 +15,7 @@ import test_mistakes
 ELSEWHERE = re.compile(
     r"unknown (operator|fragment|argument|condition type|resource type|operator type|composer)|no output|it begins at an input"
     r"|names nothing|there is no resource|from_config: config has|when: argument|default .* is not one of|two conditions are called"
-    r"|is not a valid end of a flow|is there already|has no type, and no composer|lease is neither|a list is not a valid integer"
+    r"|is not a valid end of a flow|is there already|has no type, and no composer|lease is neither|a list is not a valid integer|no flow leads there"
     r"|has no operators")
 
 

@@ -52,7 +52,7 @@ class Set(ServiceTest):
         self.ok("start", self.dial)
         for text, sentence in (
                 ("left.dial.value=101", "left.dial: parameter \"value\": 101 is out of range; it must be from 0 to 100"),
-                ("left.dial.value=many", "left.dial: parameter \"value\": \"many\" is not a valid integer"),
+                ("left.dial.value=many", "left.dial: parameter \"value\": \"many\" is not a valid integer; write a whole number such as 3"),
                 ("left.dial.mode=loud", "left.dial: parameter \"mode\": \"loud\" is not a valid choice; choices: soft, hard"),
                 ("left.dial.title=x", "left.dial: parameter \"title\" cannot be changed while it runs; those that can: value, mode"),
                 ("left.dial.valeu=1", "left.dial: unknown parameter \"valeu\"; did you mean \"value\"?"),

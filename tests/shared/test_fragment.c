@@ -392,7 +392,7 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:13:13: app.b: parameter \"mode\": \"fastt\" is not a valid choice; did you mean \"fast\"?\n"
 	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is not a valid duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
 	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean \"gate\"?\n"
-	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is not a valid integer\n"
+	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is not a valid integer; write a whole number such as 3\n"
 	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
 	    "app.yaml:18:64: app.b: condition type \"first_pixel_out\" is not part of frag; use a periodic condition, since there is no window to wait for\n"
 	    "app.yaml:19:13: app.b: unknown port \"inn\"; did you mean \"in\"?\n"

@@ -287,7 +287,7 @@ Test(run_api, a_parameter_is_set_while_it_runs)
 	cr_assert_eq(frag_run_start(run, NULL), 0);
 	set(run, "app.scale.factor=3");
 	refused(run, "app.scale.factor=three", -EINVAL,
-		"app.scale: parameter \"factor\": \"three\" is not a valid number");
+		"app.scale: parameter \"factor\": \"three\" is not a valid number; write one such as 0.5");
 	refused(run, "app.scala.factor=3", -EINVAL,
 		"unknown operator \"scala\"; did you mean \"scale\"?");
 	refused(run, "factor=3", -EINVAL,

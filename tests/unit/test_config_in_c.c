@@ -180,13 +180,13 @@ Test(config_in_c, wrong_values_are_all_reported_with_their_places)
 {
 	composed(
 		CONFIG, read_wrong,
-		"test.yaml:5:14: app: config \"detection\": a map is not a valid integer\n"
-		"test.yaml:5:26: app: config \"detection.threshold\": \"0.5\" is not a valid integer\n"
+		"test.yaml:5:14: app: config \"detection\": a map is not a valid integer; write a whole number such as 3\n"
+		"test.yaml:5:26: app: config \"detection.threshold\": \"0.5\" is not a valid integer; write a whole number such as 3\n"
 		"test.yaml:5:37: app: config \"detection.size\": 640 is out of range; it must be from -128 to 127\n"
-		"test.yaml:6:17: app: config \"deep.a.b\": a list is not a valid number\n"
-		"test.yaml:6:34: app: config \"deep.f\": \"0.5\" is not a valid integer\n"
+		"test.yaml:6:17: app: config \"deep.a.b\": a list is not a valid number; write one such as 0.5\n"
+		"test.yaml:6:34: app: config \"deep.f\": \"0.5\" is not a valid integer; write a whole number such as 3\n"
 		"test.yaml:7:9: app: config \"name\": \"hello\" is not a valid bool; write true or false\n"
-		"app.d: parameter \"size\": \"x\" is not a valid integer\n");
+		"app.d: parameter \"size\": \"x\" is not a valid integer; write a whole number such as 3\n");
 }
 
 static void read_bounds(struct frag_fragment *fragment)

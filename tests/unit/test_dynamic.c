@@ -203,7 +203,7 @@ RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 	refused(rig, "app.op.step=0", -EINVAL,
 		"app.op: parameter \"step\": 0 is out of range; it must be from 1 to 100");
 	refused(rig, "app.op.step=abc", -EINVAL,
-		"app.op: parameter \"step\": \"abc\" is not a valid integer");
+		"app.op: parameter \"step\": \"abc\" is not a valid integer; write a whole number such as 3");
 	refused(rig, "app.op.mode=fasr", -EINVAL,
 		"app.op: parameter \"mode\": \"fasr\" is not a valid choice; did you mean "
 		"\"fast\"?");

@@ -221,9 +221,9 @@ Test(inventory, what_is_wrong_is_refused)
 		{"memory=900Ti", NULL, "--inventory: memory=900Ti is too much; give at most 8 TiB"},
 		{"cpu=1,cpu=2", NULL, "--inventory: cpu is given twice; give it once"},
 		{NULL, "zone",
-		 "--label: \"zone\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to 63 characters without blanks"},
+		 "--label: \"zone\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to 63 characters without spaces"},
 		{NULL, "zone=",
-		 "--label: \"zone=\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to 63 characters without blanks"},
+		 "--label: \"zone=\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to 63 characters without spaces"},
 		{NULL, "zone=a,zone=b", "--label: zone is given twice; give it once"},
 	};
 

@@ -167,6 +167,10 @@ Test(node, an_empty_text_is_an_empty_node)
 	}
 }
 
+#define A_KEY(at)                                                                                  \
+	"a.yaml:" at                                                                               \
+	": a key must be a name, and this is none; close the { or [ before it, if one is open\n"
+
 Test(node, what_is_not_accepted_is_said_with_its_place)
 {
 	refused("a: 1\nb: 2\na: 3\n",
@@ -184,8 +188,8 @@ Test(node, what_is_not_accepted_is_said_with_its_place)
 	refused("a: *x\n", "a.yaml:1:4: the alias *x has no anchor &x before it\n");
 	refused("a: &x [1, *x]\n", "a.yaml:1:11: the alias *x stands inside its anchor\n");
 	refused("a: &x k\n*x : 1\n", "a.yaml:2:1: an alias cannot be a key; write the key out\n");
-	refused("? [a, b]\n: 1\n", "a.yaml:1:3: a key must be a name\n");
-	refused("~: 1\n", "a.yaml:1:1: a key must be a name\n");
+	refused("? [a, b]\n: 1\n", A_KEY("1:3"));
+	refused("~: 1\n", A_KEY("1:1"));
 	refused("a: \"x\\0y\"\n", "a.yaml:1:4: a text must not hold the character NUL (\\0)\n");
 	refused("a: \xff\n",
 		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 3; save it as UTF-8\n");
@@ -217,13 +221,13 @@ Test(node, brackets_that_are_not_closed)
 Test(node, lines_that_fit_nowhere)
 {
 	static const char colon[] =
-		"no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before";
+		"no key can stand here; indent it as the keys around it, and write a space after the colon in the line before";
 	char wanted[200];
 
 	refused("a: 1\nb\nc: 2\n",
-		"a.yaml:2:1: \"b\" is no key with a value; write a colon and a blank after the key\n");
+		"a.yaml:2:1: \"b\" is no key with a value; write a colon and a space after the key\n");
 	refused("a: 1\nb123456789b123456789b123456789b123456789c\nc: 2\n",
-		"a.yaml:2:1: \"b123456789b123456789b123456789b123456789\" is no key with a value; write a colon and a blank after the key\n");
+		"a.yaml:2:1: \"b123456789b123456789b123456789b123456789\" is no key with a value; write a colon and a space after the key\n");
 	refused("a:\n    b: 1\n  c: 2\n",
 		"a.yaml:3:3: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column\n");
 	snprintf(wanted, sizeof(wanted), "a.yaml:2:2: %s\n", colon);
@@ -239,7 +243,7 @@ Test(node, lines_that_fit_nowhere)
 	refused("a: - 1\n",
 		"a.yaml:1:4: no item of a list (\"- \") can stand here; begin it in a line of its own, below the key of the list\n");
 	refused("a:\n\tb: 1\n",
-		"a.yaml:2:1: a tab; indent with blanks, since YAML allows no tabs there\n");
+		"a.yaml:2:1: a tab; indent with spaces, since YAML allows no tabs there\n");
 }
 
 Test(node, texts_that_need_quotes)

@@ -156,15 +156,15 @@ Test(params, every_wrong_text_has_its_sentence)
 		     "i64s: 3\nf64s: [a]\nstrings: [[a]]\ncondition: $x\ni64: 3\nzzzzzz: 1\n",
 		     FRAG_NO_ARGS, &s,
 		     "a.yaml:1:4: f.op: parameter \"b\": \"maybe\" is not a valid bool; write true or false\n"
-		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is not a valid integer\n"
-		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is not a valid number\n"
+		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is not a valid integer; write a whole number such as 3\n"
+		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is not a valid number; write one such as 0.5\n"
 		     "a.yaml:4:4: f.op: parameter \"s\": a list is not a valid string\n"
 		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is not a valid size; write bytes, or a number with a unit such as 512Mi or 2MB\n"
 		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is not a valid duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
 		     "a.yaml:7:7: f.op: parameter \"path\": a map is not a valid path\n"
 		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is not a valid reference to a resource; write $NAME\n"
 		     "a.yaml:9:7: f.op: parameter \"i64s\": \"3\" is not a valid list of integers; write [1, 2]\n"
-		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is not a valid number\n"
+		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is not a valid number; write one such as 0.5\n"
 		     "a.yaml:11:11: f.op: parameter \"strings\": a list is not a valid list of strings; write [a, b]\n"
 		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
 		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"

@@ -70,7 +70,7 @@ Test(spec_requirements, what_is_wrong_is_reported_at_once)
 		"app.yaml:15:14: f1: requirements: near names the fragment itself; name another one\n"
 		"app.yaml:15:18: f1: requirements: near: no fragment \"f22\"; did you mean \"f2\"?\n"
 		"app.yaml:16:14: f1: requirements: it is to run apart from f2, and near says that both run on one worker; remove one of the two\n"
-		"app.yaml:17:22: f1.requirements: label zone has the value \"or 1\"; write 1 to 63 characters without blanks and commas\n"
+		"app.yaml:17:22: f1.requirements: label zone has the value \"or 1\"; write 1 to 63 characters without spaces and commas\n"
 		"app.yaml:17:30: f1.requirements: label \"two words\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:17:50: f1.requirements: a label is a list; it must be a single value\n"
 		"app.yaml:18:56: f2.requirements: near is a map; it must be a list ([a, b])\n"

@@ -166,10 +166,11 @@ static void make_wrong(struct frag_fragment *fragment)
 
 Test(subgraph_declared, what_is_wrong_is_reported)
 {
-	composed(GRAPH, make_wrong, "",
-		 "app.x: unknown parameter \"cuont\"; did you mean \"count\"?\n"
-		 "app.y: unknown subgraph \"nombers\"; did you mean \"numbers\"?\n"
-		 "app: two instances of subgraphs are called \"z\"; rename one of them\n"
-		 "app.z_tx: parameter \"count\": \"b\" is not a valid integer\n"
-		 "app.z_rx: input \"in\" is not connected; add a flow that ends there\n");
+	composed(
+		GRAPH, make_wrong, "",
+		"app.x: unknown parameter \"cuont\"; did you mean \"count\"?\n"
+		"app.y: unknown subgraph \"nombers\"; did you mean \"numbers\"?\n"
+		"app: two instances of subgraphs are called \"z\"; rename one of them\n"
+		"app.z_tx: parameter \"count\": \"b\" is not a valid integer; write a whole number such as 3\n"
+		"app.z_rx: input \"in\" is not connected; add a flow that ends there\n");
 }

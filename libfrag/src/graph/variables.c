@@ -18,6 +18,17 @@ static bool has_op(const struct frag_fragment *fragment, const char *name)
 	return fragment->info.has_gaps;
 }
 
+/* Whether the graph has it, and what kept it from being made was reported. */
+static bool is_declared(const struct frag_fragment *fragment, const char *name)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+
+	for (size_t i = 0; own != NULL && i < own->operator_count; i++)
+		if (strcmp(own->operators[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static void check_party(struct frag_fragment *fragment, const struct fragi_spec_variable *variable,
 			const struct fragi_spec_party *party, const char *what)
 {
@@ -26,7 +37,7 @@ static void check_party(struct frag_fragment *fragment, const struct fragi_spec_
 	char advice[512], subject[FRAG_NAME_MAX + 16];
 
 	if (party->op == NULL || strcmp(party->fragment, fragment->name) != 0 ||
-	    has_op(fragment, party->op))
+	    has_op(fragment, party->op) || is_declared(fragment, party->op))
 		return;
 	while (count < FRAG_COUNT_OF(names) && count < fragment->op_count) {
 		names[count] = fragment->ops[count]->name;

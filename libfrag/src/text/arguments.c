@@ -124,14 +124,20 @@ void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *m
 	}
 }
 
+/* Of the subgraph that is read, its parameters too. */
 static const char *advise_argument(struct fragi_builder *builder, char *out, size_t size,
 				   const char *name)
 {
 	const char *names[256];
 	size_t count = 0;
 
-	for (; count < builder->spec->argument_count && count < FRAG_COUNT_OF(names); count++)
-		names[count] = builder->spec->arguments[count].name;
+	if (builder->locals != NULL)
+		for (const struct fragi_node *local = builder->locals->first;
+		     local != NULL && count < FRAG_COUNT_OF(names); local = local->next)
+			if (local->key != NULL)
+				names[count++] = local->key->text;
+	for (size_t i = 0; i < builder->spec->argument_count && count < FRAG_COUNT_OF(names); i++)
+		names[count++] = builder->spec->arguments[i].name;
 	if (count == 0)
 		snprintf(out, size, "; none are declared");
 	else

@@ -73,7 +73,7 @@ static void refuse_key(struct fragi_builder *builder, struct fragi_node *map,
 		fragi_builder_error(builder, child->key, subject, "%s", advice);
 	} else if (before_colon != NULL) {
 		fragi_builder_error(builder, child->key, subject,
-				    "\"%.80s\" lacks a blank after the colon; write \"%s: %.80s\"",
+				    "\"%.80s\" lacks a space after the colon; write \"%s: %.80s\"",
 				    key, meant, key + strlen(meant) + 1);
 	} else if (meant == NULL && operators != NULL && fragi_node_get(child, "type") != NULL) {
 		fragi_builder_error(

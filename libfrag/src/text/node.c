@@ -149,7 +149,9 @@ static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t
 	int r;
 
 	if (key->kind != FRAGI_NODE_SCALAR) {
-		reading_error(reading, mark, "a key must be a name");
+		reading_error(
+			reading, mark,
+			"a key must be a name, and this is none; close the { or [ before it, if one is open");
 		return -EINVAL;
 	}
 	if (!key->quoted && strcmp(key->text, "<<") == 0)

@@ -265,6 +265,12 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 	struct fragi_node *from, *to;
 	const char *text;
 
+	if (node->first != NULL && strstr(node->first->key->text, "->") != NULL) {
+		fragi_builder_error(
+			builder, node, fragment,
+			"a flow with an arrow takes no keys; write {from: A.OUT, to: B.IN, capacity: 4}");
+		return;
+	}
 	fragi_keys_check(builder, node, fragment, FRAGI_KEYS(keys));
 	from = fragi_node_get(node, "from");
 	to = fragi_node_get(node, "to");

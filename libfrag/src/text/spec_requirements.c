@@ -104,7 +104,7 @@ static void read_labels(struct fragi_builder *builder, struct fragi_node *map, c
 		if (value != NULL && !is_label_text(value))
 			fragi_builder_error(
 				builder, child, subject,
-				"label %.63s has the value \"%.80s\"; write 1 to %d characters without blanks and commas",
+				"label %.63s has the value \"%.80s\"; write 1 to %d characters without spaces and commas",
 				key, value, FRAG_NAME_MAX);
 		else if (value != NULL && has_name)
 			out->labels[out->label_count++] = (struct fragi_spec_label){key, value};

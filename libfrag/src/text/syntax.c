@@ -130,7 +130,7 @@ static void explain_colon(struct explaining *explaining)
 		return;
 	}
 	report(explaining, explaining->parser->problem_mark,
-	       "no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before");
+	       "no key can stand here; indent it as the keys around it, and write a space after the colon in the line before");
 }
 
 static void explain_key(struct explaining *explaining)
@@ -143,7 +143,7 @@ static void explain_key(struct explaining *explaining)
 	       at[length] != '\r')
 		length++;
 	report(explaining, *key,
-	       "\"%.*s\" is no key with a value; write a colon and a blank after the key",
+	       "\"%.*s\" is no key with a value; write a colon and a space after the key",
 	       (int)length, at);
 }
 
@@ -153,7 +153,7 @@ static void explain_character(struct explaining *explaining)
 
 	if (c == '\t')
 		report(explaining, explaining->parser->problem_mark,
-		       "a tab; indent with blanks, since YAML allows no tabs there");
+		       "a tab; indent with spaces, since YAML allows no tabs there");
 	else
 		report(explaining, explaining->parser->problem_mark,
 		       "a text cannot begin with \"%c\"; put it into quotes", c);

@@ -11,8 +11,10 @@
 static const struct fragi_param_kind kinds[] = {
 	[FRAG_PARAM_KIND_BOOL] = {"bool", sizeof(bool), _Alignof(bool),
 				  "bool; write true or false"},
-	[FRAG_PARAM_KIND_I64] = {"i64", sizeof(int64_t), _Alignof(int64_t), "integer"},
-	[FRAG_PARAM_KIND_F64] = {"f64", sizeof(double), _Alignof(double), "number"},
+	[FRAG_PARAM_KIND_I64] = {"i64", sizeof(int64_t), _Alignof(int64_t),
+				 "integer; write a whole number such as 3"},
+	[FRAG_PARAM_KIND_F64] = {"f64", sizeof(double), _Alignof(double),
+				 "number; write one such as 0.5"},
 	[FRAG_PARAM_KIND_STRING] = {"string", sizeof(char *), _Alignof(char *), "string"},
 	[FRAG_PARAM_KIND_SIZE] =
 		{"size", sizeof(uint64_t), _Alignof(uint64_t),
