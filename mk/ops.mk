@@ -55,6 +55,15 @@ $(B)/tests/camera/fake_camera.so: $(B)/obj/tests/camera/fake_camera.o
 	$(CC) -shared $< -Wl,-z,defs $(shell $(PKG_CONFIG) --libs libturbojpeg) -ldl -o $@
 $(B)/tests/operators/test_capture: $(B)/obj/tests/camera/fake_camera.o
 tests: $(FAKE_CAMERA_SO)
+# A desktop that is not there: SDL2 by its name. In the test that uses it calloc fails on demand.
+FAKE_SDL := $(if $(filter window,$(OPS)),$(B)/tests/window/libSDL2-2.0.so.0)
+$(B)/tests/window/libSDL2-2.0.so.0: tests/window/fake_sdl.c
+	@mkdir -p $(@D) $(B)/obj/tests/window
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/window/fake_sdl.d -Ilibfrag/include -Ilibfrag/ops \
+		-shared $< $(ALL_LDFLAGS) -Wl,-soname,$(@F) -o $@
+$(B)/tests/operators/test_window_display: private ALL_LDFLAGS += -Wl,--wrap=calloc
+$(B)/tests/operators/test_window_display: | $(FAKE_SDL)
+tests: $(FAKE_SDL)
 # vivid: the same operator with the kernel's virtual camera, in qemu; skipped where that is missing.
 .PHONY: vivid
 vivid:
