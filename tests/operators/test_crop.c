@@ -96,6 +96,47 @@ Test(ops_crop, enlarges_and_converts)
 	finish(h, m);
 }
 
+/* A frame of f32 of one number. */
+static struct frag_tensor *plain(int64_t channels, float number)
+{
+	const int64_t shape[] = {ROWS, COLUMNS, channels};
+	struct frag_tensor *t =
+		tensor_of((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 3, shape, NULL);
+	float *to = frag_tensor_writable(t);
+
+	for (int64_t i = 0; i < ROWS * COLUMNS * channels; i++)
+		to[i] = number;
+	return t;
+}
+
+/* What a crop is cut out into before it is converted is large enough for each frame. */
+Test(ops_crop, frames_may_have_more_channels_than_those_before)
+{
+	static const struct {
+		int64_t channels;
+		float number;
+		uint8_t u8;
+	} frames[] = {{1, 0.2f, 51}, {4, 0.4f, 102}, {3, 0.6f, 153}, {1, 0.8f, 204}, {4, 0.2f, 51}};
+	const float all[] = {0, 0, 1, 1, 0.25f, 0.25f, 0.75f, 0.75f};
+	struct frag_harness *h =
+		make(&vision_crop_type, FRAG_ARGS({"width", "256"}, {"height", "256"},
+						  {"scale", "1"}, {"out_dtype", "uint8"}));
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(frames); i++) {
+		struct frag_message *m =
+			cropped(h, plain(frames[i].channels, frames[i].number), numbers(2, 4, all));
+		const struct frag_tensor *crops = frag_message_tensor(m, "");
+		const uint8_t *pixel = frag_tensor_data(crops);
+
+		cr_assert_eq(frag_tensor_size_bytes(crops),
+			     (size_t)(2 * 256 * 256 * frames[i].channels));
+		for (size_t k = 0; k < frag_tensor_size_bytes(crops); k++)
+			cr_assert_eq(pixel[k], frames[i].u8, "frame %zu, %zu: %d", i, k, pixel[k]);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+}
+
 Test(ops_crop, any_boxes_are_harmless)
 {
 	const float boxes[] = {NAN,    0, 1, 1, -INFINITY, 0, INFINITY, 1, 1e30f, 1e30f,

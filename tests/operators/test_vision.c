@@ -257,6 +257,62 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 	frag_harness_destroy(h);
 }
 
+/* Lines are drawn inside a box, however thick they are, also in one with a middle. */
+Test(ops_motion_boxes, lines_stay_within_their_box)
+{
+	static const struct {
+		const char *thickness;
+		int64_t width, height;
+	} rows[] = {
+		{"0", 20, 20}, {"1", 21, 9},   {"2", 9, 21},   {"3", 31, 7},
+		{"3", 7, 31},  {"100", 31, 7}, {"100", 7, 31}, {"100", 20, 20},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const int64_t t = atoi(rows[i].thickness);
+		struct frag_harness *h =
+			make(&vision_motion_boxes_type,
+			     FRAG_ARGS({"warmup", "3"}, {"min_area", "20"},
+				       {"color", "[255, 0, 0]"}, {"thickness", rows[i].thickness}));
+		struct frag_message *m = NULL;
+		const struct frag_tensor *out;
+		const float *b;
+		int64_t box[4];
+
+		for (int k = 0; k < 4; k++) {
+			struct frag_tensor *frame = picture(64, 96, 3, 90);
+			uint8_t *p = frag_tensor_writable(frame);
+
+			for (int64_t y = 20; y < 20 + rows[i].height && k == 3; y++)
+				memset(p + (y * 96 + 30) * 3, 240, (size_t)rows[i].width * 3);
+			frag_message_unref(m);
+			m = run_once(h, "in", "out", frame);
+		}
+		out = frag_message_tensor(m, "");
+		cr_assert_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0], 1,
+			     "row %zu", i);
+		b = frag_tensor_data(frag_message_tensor(m, "boxes"));
+		for (int k = 0; k < 4; k++)
+			box[k] = lroundf(b[k] * (k % 2 == 0 ? 96 : 64));
+		for (int64_t y = 0; y < 64; y++) {
+			for (int64_t x = 0; x < 96; x++) {
+				const int64_t across =
+					x - box[0] < box[2] - 1 - x ? x - box[0] : box[2] - 1 - x;
+				const int64_t down =
+					y - box[1] < box[3] - 1 - y ? y - box[1] : box[3] - 1 - y;
+				const bool is_line =
+					across >= 0 && down >= 0 && (across < t || down < t);
+
+				cr_assert_eq(at(out, x, y, 0) == 255, is_line,
+					     "row %zu, box %d to %d, %d to %d: %d, %d", i,
+					     (int)box[0], (int)box[2], (int)box[1], (int)box[3],
+					     (int)x, (int)y);
+			}
+		}
+		finish(h, m);
+	}
+}
+
 /* Two boxes of a frame of 640 x 480, in pixels. */
 static const float pixels_xyxy[] = {64, 96, 320, 480, 0, 24, 16, 48};
 

@@ -98,10 +98,11 @@ static void draw(uint8_t *picture, const struct frame *frame, const struct motio
 	const uint8_t *paint = frame->channels == 1 ? gray : mb->paint;
 	int64_t t = mb->thickness;
 
+	/* Lines that meet leave no gap, also where the box has a middle. */
 	if (2 * t > box->right - box->left)
-		t = (box->right - box->left) / 2;
+		t = (box->right - box->left + 1) / 2;
 	if (2 * t > box->bottom - box->top)
-		t = (box->bottom - box->top) / 2;
+		t = (box->bottom - box->top + 1) / 2;
 	fill(picture, frame, paint, box->left, box->top, box->right, box->top + t);
 	fill(picture, frame, paint, box->left, box->bottom - t, box->right, box->bottom);
 	fill(picture, frame, paint, box->left, box->top, box->left + t, box->bottom);
