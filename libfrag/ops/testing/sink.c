@@ -13,12 +13,10 @@
 /* Writes what an output emits into a file, one line a message, for fragctl test. */
 struct test_sink {
 	const char *path;
+	uint64_t max_tensor_bytes;
 	FILE *out;
 	uint64_t messages, tensor_bytes;
 };
-
-/* Of the files of tensors; those beyond it are known by their sums alone. */
-#define TENSOR_BYTES_MAX (UINT64_C(1) << 28)
 
 enum { IN };
 static const struct frag_port sink_ports[] = {
@@ -27,6 +25,9 @@ static const struct frag_port sink_ports[] = {
 static const struct frag_param sink_params[] = {
 	FRAG_PARAM_STRING(struct test_sink, path, NULL, .flags = FRAG_PARAM_REQUIRED,
 			  .headline = "The file"),
+	FRAG_PARAM_SIZE(
+		struct test_sink, max_tensor_bytes, UINT64_C(1) << 28,
+		.headline = "Bytes of tensors after which none gets a file of its own any more"),
 };
 
 static int sink_start(void *state, struct frag_op *op)
@@ -100,7 +101,7 @@ static int write_file(struct test_sink *s, const struct frag_tensor *tensor, uin
 	uint64_t bytes = 0;
 	int r;
 
-	if (s->tensor_bytes >= TENSOR_BYTES_MAX ||
+	if (s->tensor_bytes >= s->max_tensor_bytes ||
 	    snprintf(path, sizeof(path), "%s.%" PRIu64 ".%u.npy", s->path, s->messages, i) >=
 		    (int)sizeof(path))
 		return 0;
