@@ -114,7 +114,7 @@ static bool names(const char *text, const char *op)
 {
 	size_t length = strlen(op);
 
-	for (const char *at = text; (at = strstr(at, op)) != NULL; at++)
+	for (const char *at = text; length > 0 && (at = strstr(at, op)) != NULL; at++)
 		if ((at == text || !is_part_of_name(at[-1])) && !is_part_of_name(at[length]))
 			return true;
 	return false;

@@ -473,6 +473,8 @@ Test(verbs, filters_of_lines_and_events)
 		{"tx", "tx-2 failed", false},
 		{"tx", "my_tx failed", false},
 		{"tx", "tx", true},
+		{"", "tx", false},
+		{"", "", false},
 		{NULL, "whatever", true},
 	};
 
