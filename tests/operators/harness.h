@@ -41,6 +41,41 @@ static inline struct frag_tensor *numbers(int64_t rows, int64_t columns, const f
 			 (const int64_t[]){rows, columns}, data);
 }
 
+/* A tensor that is not [n, 4] of f32 without gaps, each time another one; NULL: there is no more. */
+static inline struct frag_tensor *bad_boxes(size_t i)
+{
+	static float numbers_of[16];
+	static const struct {
+		struct frag_dtype dtype;
+		int32_t ndim;
+		int64_t shape[3];
+		int64_t strides[3]; /* 0: without gaps */
+	} rows[] = {
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 1, {4}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 3, {1, 2, 4}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 3, {2, 4, 1}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 2, {2, 3}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 2, {2, 5}, {0}},
+		{{FRAG_DTYPE_FLOAT, 64, 1}, 2, {2, 4}, {0}},
+		{{FRAG_DTYPE_INT, 32, 1}, 2, {2, 4}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 2}, 2, {2, 4}, {0}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 2, {2, 4}, {5, 1}},
+		{{FRAG_DTYPE_FLOAT, 32, 1}, 2, {2, 4}, {1, 2}},
+	};
+	struct frag_dltensor description = {.data = numbers_of, .device = {FRAG_DEVICE_CPU, 0}};
+	struct frag_tensor *tensor = NULL;
+
+	if (i >= FRAG_COUNT_OF(rows))
+		return NULL;
+	description.dtype = rows[i].dtype;
+	description.ndim = rows[i].ndim;
+	description.shape = (int64_t *)(uintptr_t)rows[i].shape;
+	if (rows[i].strides[0] != 0)
+		description.strides = (int64_t *)(uintptr_t)rows[i].strides;
+	cr_assert_eq(frag_tensor_wrap(&description, NULL, NULL, &tensor), 0, "bad boxes %zu", i);
+	return tensor;
+}
+
 /* What the next tick emits at a port. */
 static inline struct frag_message *ticked(struct frag_harness *h, const char *port)
 {

@@ -143,13 +143,17 @@ Test(ops_crop, any_boxes_are_harmless)
 			       -1e30f, 0, 1, 1, 1,         1, 0.5f,     2, 0.25f, 9};
 	struct frag_harness *h = make(
 		&vision_crop_type, FRAG_ARGS({"width", "8"}, {"height", "8"}, {"max_boxes", "5"}));
+	struct frag_tensor *bad;
 
 	frag_message_unref(cropped(h, coordinates(), numbers(5, 4, boxes)));
-	give_tensor(h, "source_video", "", coordinates());
-	give_tensor(h, "boxes", "boxes", numbers(2, 5, boxes));
-	cr_expect_eq(frag_harness_tick(h), -EINVAL);
-	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "said: %s",
-		  frag_harness_error(h));
+	for (size_t i = 0; (bad = bad_boxes(i)) != NULL; i++) {
+		give_tensor(h, "source_video", "", coordinates());
+		give_tensor(h, "boxes", "boxes", bad);
+		cr_expect_eq(frag_harness_tick(h), -EINVAL, "bad boxes %zu", i);
+		cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL,
+			  "bad boxes %zu: %s", i, frag_harness_error(h));
+	}
+	frag_message_unref(cropped(h, coordinates(), numbers(5, 4, boxes)));
 	frag_harness_destroy(h);
 }
 
@@ -266,9 +270,16 @@ Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
 Test(ops_crop, regions_that_are_none_are_refused)
 {
 	static const char *const bad[] = {
-		"[[0.5, 0, 0.5, 1]]", "[[0, 0, 1, 2]]",    "[[0, 0, 1]]",
-		"[[0, 0, 1, nan]]",   "[[0, -0.1, 1, 1]]", "[[0, 0, 1, 1], all]",
+		"[[0.5, 0, 0.5, 1]]",  "[[0, 0.5, 1, 0.5]]", "[[0.5, 0, 0.4, 1]]",
+		"[[0, 0.5, 1, 0.4]]",  "[[0, 0, 1, 2]]",     "[[0, 0, 1.01, 1]]",
+		"[[0, 0, 1]]",         "[[0, 0, 1, 1, 1]]",  "[[0, 0, 1, nan]]",
+		"[[0, 0, 1, 1x]]",     "[[0, -0.1, 1, 1]]",  "[[-0.1, 0, 1, 1]]",
+		"[[0, 0, 1, 1], all]",
 	};
+
+	frag_harness_destroy(
+		make(&vision_crop_type, FRAG_ARGS({"regions", "[[0, 0, 1, 1], [0.5, 0, 0.51, 1], "
+							      "[0, 0.5, 1, 0.51]]"})));
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(bad); i++) {
 		struct frag_err err = FRAG_ERR_INIT;

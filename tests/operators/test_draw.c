@@ -729,6 +729,75 @@ Test(ops_draw, lines_of_the_message_as_text)
 	}
 }
 
+/* Draws places by a layer of text; the message carries a text. Returns whether anything is seen. */
+static bool draw_text_layer(const char *layer, const char *carried, int64_t places,
+			    struct frag_message **out)
+{
+	const float at[] = {0, 0, 0.1f, 8 / 1600.0f, 4 / 12.0f, 0.1f, 0, 6 / 12.0f, 0.1f};
+	struct frag_harness *h =
+		make(&vision_draw_type,
+		     FRAG_ARGS({"tensors", layer}, {"width", "1600"}, {"height", "12"}));
+	struct frag_message *m = frag_message_create();
+	const struct frag_tensor *picture;
+	const uint8_t *pixel;
+	bool is_seen = false;
+
+	cr_assert_eq(frag_message_set_value(m, &frag_type_string, carried, strlen(carried), NULL),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(m, "t", numbers(places, 3, at)), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	*out = ticked(h, "out");
+	frag_harness_destroy(h);
+	picture = frag_message_tensor(*out, "");
+	pixel = frag_tensor_data(picture);
+	for (size_t i = 0; i < frag_tensor_size_bytes(picture); i++)
+		is_seen = is_seen || pixel[i] != 0;
+	return is_seen;
+}
+
+/* Pairs of layers and texts, which look alike or do not. */
+Test(ops_draw, texts_that_are_too_few_or_too_long)
+{
+	char lines[4][260]; /* of 254 to 257 characters */
+	const struct {
+		const char *layers[2], *carried[2];
+		int64_t places;
+		bool are_alike;
+	} pairs[] = {
+		/* Holoviz repeats the last text. */
+		{{"text: [X, I]", "text: [X, I, I]"}, {"", ""}, 3, true},
+		{{"text: [X, I]", "text: [X, I, X]"}, {"", ""}, 3, false},
+		{{"text: [X]", "text: [X, X]"}, {"", ""}, 2, true},
+		/* 255 characters of a line are shown. */
+		{{"opacity: 1", "opacity: 1"}, {lines[0], lines[1]}, 1, false},
+		{{"opacity: 1", "opacity: 1"}, {lines[1], lines[2]}, 1, true},
+		{{"opacity: 1", "opacity: 1"}, {lines[1], lines[3]}, 1, true},
+	};
+
+	for (int i = 0; i < 4; i++) {
+		memset(lines[i], 'X', 254 + (size_t)i);
+		lines[i][254 + i] = '\0';
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(pairs); i++) {
+		struct frag_message *m[2];
+		char layer[100];
+
+		for (int k = 0; k < 2; k++) {
+			snprintf(layer, sizeof(layer), "[{name: t, type: text, %s}]",
+				 pairs[i].layers[k]);
+			cr_expect(
+				draw_text_layer(layer, pairs[i].carried[k], pairs[i].places, &m[k]),
+				"pair %zu", i);
+		}
+		cr_expect_eq(memcmp(frag_tensor_data(frag_message_tensor(m[0], "")),
+				    frag_tensor_data(frag_message_tensor(m[1], "")),
+				    1600 * 12 * 3) == 0,
+			     pairs[i].are_alike, "pair %zu", i);
+		frag_message_unref(m[0]);
+		frag_message_unref(m[1]);
+	}
+}
+
 Test(ops_draw, several_flows_and_frames_without_layers)
 {
 	const uint8_t half[] = {255, 255, 255, 128};
@@ -808,6 +877,54 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 		cr_expect_eq(frag_harness_tick(h), -EINVAL, "case %zu", i);
 		cr_expect(strstr(frag_harness_error(h), cases[i].says) != NULL, "case %zu said: %s",
 			  i, frag_harness_error(h));
+		frag_harness_destroy(h);
+	}
+}
+
+/* A tensor that belongs to another has one entry for each of it, or more where that is said. */
+Test(ops_draw, entries_of_another_tensor_are_counted)
+{
+	static const struct {
+		const char *layer;
+		int64_t count; /* of the other tensor, beside two boxes or places */
+		const char *says;
+	} rows[] = {
+		{"type: color_lut, boxes: of", 1, "another number of masks than there are boxes"},
+		{"type: color_lut, boxes: of", 2, NULL},
+		{"type: color_lut, boxes: of", 3, "another number of masks than there are boxes"},
+		{"type: text, text: [a], classes: of", 1, "are not one i32 for each entry"},
+		{"type: text, text: [a], classes: of", 2, NULL},
+		{"type: text, text: [a], classes: of", 3, NULL},
+		{"type: text, numbers: of", 1, "are not one i32 for each entry"},
+		{"type: text, numbers: of", 2, NULL},
+	};
+	static const float places[] = {0, 0, 1, 1, 0, 0, 1, 1};
+	static const int32_t zeros[12];
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1}, i32 = {FRAG_DTYPE_INT, 32, 1};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const bool is_mask = strncmp(rows[i].layer, "type: color", 11) == 0;
+		const int64_t shape[] = {rows[i].count, 2, 2};
+		struct frag_message *m = frag_message_create();
+		struct frag_harness *h;
+		char tensors[200];
+
+		snprintf(tensors, sizeof(tensors), "[{name: t, %s}]", rows[i].layer);
+		h = make(&vision_draw_type,
+			 FRAG_ARGS({"tensors", tensors}, {"width", "24"}, {"height", "12"}));
+		cr_assert_eq(frag_message_add_tensor(m, is_mask ? "of" : "t",
+						     numbers(2, is_mask ? 4 : 2, places)),
+			     0);
+		cr_assert_eq(frag_message_add_tensor(m, is_mask ? "t" : "of",
+						     is_mask ? tensor_of(u8, 3, shape, zeros)
+							     : tensor_of(i32, 1, shape, zeros)),
+			     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_expect_eq(frag_harness_tick(h), rows[i].says != NULL ? -EINVAL : 0,
+			     "row %zu: %s", i, frag_harness_error(h));
+		cr_expect(rows[i].says == NULL ||
+				  strstr(frag_harness_error(h), rows[i].says) != NULL,
+			  "row %zu said: %s", i, frag_harness_error(h));
 		frag_harness_destroy(h);
 	}
 }

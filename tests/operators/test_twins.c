@@ -282,6 +282,40 @@ GPU_TEST(ops_twins, pictures_are_drawn_where_the_pool_is)
 	}
 }
 
+/* Without a pool a GPU draws what lies there alone. */
+GPU_TEST(ops_twins, frames_of_both_places_are_drawn_by_the_cpu)
+{
+	static const struct {
+		bool on_gpu[2];
+	} rows[] = {{{true, true}}, {{true, false}}, {{false, true}}, {{false, false}}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h = make_draw(0, "[]");
+		struct frag_message *m = frag_message_create();
+		const bool is_there = rows[i].on_gpu[0] && rows[i].on_gpu[1];
+		struct frag_tensor *back;
+
+		for (int k = 0; k < 2; k++)
+			cr_assert_eq(frag_message_add_tensor(m, k == 0 ? "" : "second",
+							     gray_frame(rows[i].on_gpu[k])),
+				     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "row %zu: %s", i, frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, ""))->device.type,
+			     is_there ? FRAG_DEVICE_CUDA : FRAG_DEVICE_CPU, "row %zu", i);
+		cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, ""), NULL,
+					      (struct frag_device){FRAG_DEVICE_CPU, 0}, &back,
+					      NULL),
+			     0);
+		cr_expect_eq(((const uint8_t *)frag_tensor_data(back))[20 * 30 * 3 - 1], 100,
+			     "row %zu", i);
+		frag_tensor_unref(back);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 GPU_TEST(ops_twins, what_a_gpu_does_not_draw_has_a_sentence)
 {
 	enum { LINES = 2000 };

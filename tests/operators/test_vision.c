@@ -363,7 +363,7 @@ Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
 {
 	struct frag_harness *h = make(&vision_box_converter_type, NULL);
 	struct frag_message *m = frag_message_create(), *out = NULL;
-	struct frag_tensor *frame = picture(4, 6, 3, 7);
+	struct frag_tensor *frame = picture(4, 6, 3, 7), *bad;
 	uint64_t sequence = 0;
 
 	cr_assert_eq(frag_message_add_tensor(m, "frame", frag_tensor_ref(frame)), 0);
@@ -382,11 +382,14 @@ Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
 	cr_expect(strstr(frag_harness_error(h), "holds no tensor \"boxes\"") != NULL, "%s",
 		  frag_harness_error(h));
 	frag_harness_destroy(h);
+	frag_tensor_unref(frame);
 	h = make(&vision_box_converter_type, NULL);
-	give_tensor(h, "in", "boxes", frame);
-	cr_assert_eq(frag_harness_tick(h), -EINVAL);
-	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "%s",
-		  frag_harness_error(h));
+	for (size_t i = 0; (bad = bad_boxes(i)) != NULL; i++) {
+		give_tensor(h, "in", "boxes", bad);
+		cr_expect_eq(frag_harness_tick(h), -EINVAL, "bad boxes %zu", i);
+		cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL,
+			  "bad boxes %zu: %s", i, frag_harness_error(h));
+	}
 	frag_harness_destroy(h);
 }
 
