@@ -114,6 +114,50 @@ class Values(unittest.TestCase):
         with self.assertRaises(UnicodeEncodeError):
             Harness(Echo).feed("\ud800")
 
+    def test_integers_have_the_bounds_of_their_type(self):
+        for bits in (8, 16, 32, 64):
+            for name, least, most in (
+                ("i%d" % bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1),
+                ("u%d" % bits, 0, 2**bits - 1),
+            ):
+
+                class Typed(Echo):
+                    def setup(self, spec):
+                        spec.input("in", type=name)
+                        spec.output("out", type=name)
+
+                with self.subTest(name), Harness(Typed) as harness:
+                    for good in (least, least + 1, most - 1, most):
+                        harness.feed(good)
+                        harness.tick()
+                        self.assertEqual(harness.take("out"), good)
+                    for bad in (least - 1, most + 1):
+                        with self.assertRaises(OverflowError, msg=bad):
+                            harness.feed(bad)
+
+    def test_what_suits_a_type_is_a_value_and_no_object(self):
+        # An object comes back itself, and a value as a new one.
+        rows = [
+            ([1, 2.5], [1.0, 2.5]),
+            ([2.5, 1], [2.5, 1.0]),
+            ([1, 2.5, 3], [1.0, 2.5, 3.0]),
+            ({"a": 2.5, "b": 1}, {"a": 2.5, "b": 1.0}),
+            ([[[[1]]]], [[[[1]]]]),
+            ([[[[[1]]]]], None),
+            ([True, 1], None),
+            ([1, "a"], None),
+            ({1: 2}, None),
+            ([], None),
+        ]
+        with Harness(Echo) as harness:
+            for value, expected in rows:
+                with self.subTest(value=value):
+                    harness.feed(value)
+                    harness.tick()
+                    got = harness.take("out")
+                    self.assertEqual(got is value, expected is None)
+                    self.assertEqual(repr(got), repr(value if expected is None else expected))
+
     def test_buffers_become_bytes(self):
         class Typed(Echo):
             def setup(self, spec):

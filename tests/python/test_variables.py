@@ -135,6 +135,45 @@ class Variables(unittest.TestCase):
             with self.assertRaisesRegex(frag.Error, "cannot allocate variable mine"):
                 harness.tick()
 
+    def test_a_refused_array_leaves_it_as_it_was(self):
+        class Keeps(frag.Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def initialize(self):
+                self.mine = self.create_variable("mine")
+
+            def compute(self, op_input, op_output, context):
+                got = []
+                self.mine.set(filled())
+                for other in (frag.empty((3, 2), "int32"), frag.empty((2, 3), "uint8"), b"abc"):
+                    try:
+                        self.mine.set(other)
+                    except frag.Error as error:
+                        got.append(str(error))
+                    self.mine.set(filled())
+                    got.append(memoryview(self.mine.get()).tolist())
+                op_output.emit(got)
+
+        with Harness(Keeps) as harness:
+            harness.tick()
+            got = harness.take()
+        self.assertEqual(got[1::2], [memoryview(filled()).tolist()] * 3)
+        for sentence in got[::2]:
+            self.assertIn("cannot allocate variable mine", sentence)
+
+    def test_times_that_are_none_do_not_wait(self):
+        class Waits(frag.Operator):
+            def initialize(self):
+                self.mine = self.create_variable("mine")
+
+            def compute(self, op_input, op_output, context):
+                for seconds in (0, -1, float("-inf"), float("nan")):
+                    assert self.mine.wait(timeout=seconds) is None
+
+        with Harness(Waits) as harness:
+            self.assertTrue(harness.tick())
+
     def test_who_may_call(self):
         class Lends(frag.Operator):
             def compute(self, op_input, op_output, context):
