@@ -41,7 +41,7 @@ static inline struct frag_tensor *numbers(int64_t rows, int64_t columns, const f
 			 (const int64_t[]){rows, columns}, data);
 }
 
-/* A tensor that is not [n, 4] of f32 without gaps, each time another one; NULL: there is no more. */
+/* A tensor that is not [n, 4] of f32 without gaps, another one for each i; NULL: there is none. */
 static inline struct frag_tensor *bad_boxes(size_t i)
 {
 	static float numbers_of[16];

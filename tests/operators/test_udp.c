@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -202,6 +203,50 @@ Test(ops_udp, lost_late_and_repeated_packets_are_counted)
 	frag_harness_destroy(source);
 }
 
+static int64_t unix_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Number and times of a message are those of its first packet, without those that were refused. */
+Test(ops_udp, the_first_packet_of_a_message_gives_its_number_and_time)
+{
+	static const struct {
+		uint8_t numbers[3];
+		size_t first;
+		const char *bytes;
+	} rows[] = {
+		{{'a', 'b', 'c'}, 0, "abc"}, {{'c', 'd', 'e'}, 1, "de"}, {{'d', 'e', 'f'}, 2, "f"}};
+	struct frag_harness *source = make(&udp_source_type, FRAG_ARGS({"sequence", "true"}));
+	int fd = sender(source);
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		int64_t sent_ns[4];
+		struct frag_message *m;
+
+		for (size_t k = 0; k < 3; k++) {
+			sent_ns[k] = unix_ns();
+			send_numbered(fd, rows[i].numbers[k]);
+			usleep(2000);
+		}
+		sent_ns[3] = unix_ns();
+		m = receive(source);
+		check_bytes(m, rows[i].bytes);
+		cr_expect_eq(count_of(m, "number"), rows[i].numbers[rows[i].first], "row %zu", i);
+		cr_expect_eq(count_of(m, "sent_unix_ns"), 1000 + rows[i].numbers[rows[i].first],
+			     "row %zu", i);
+		cr_expect(frag_message_acquisition_ns(m) >= sent_ns[rows[i].first] &&
+				  frag_message_acquisition_ns(m) <= sent_ns[rows[i].first + 1],
+			  "row %zu: the time of another packet", i);
+		frag_message_unref(m);
+	}
+	close(fd);
+	frag_harness_destroy(source);
+}
+
 Test(ops_udp, what_is_too_long_or_has_no_number_is_refused_and_counted)
 {
 	struct frag_harness *source =
@@ -362,7 +407,10 @@ Test(ops_udp, lengths_that_do_not_fit_the_data_are_refused)
 		{{-1, 9}, "packet 0 has -1 bytes"},
 		{{8, INT32_MAX}, "packet 1 has 2147483647 bytes"},
 		{{0, 1473}, "max_payload_size is 1472"},
+		{{1473, 0}, "max_payload_size is 1472"},
+		{{4, 3}, "have 7 bytes in all, and tensor \"data\" has 8"},
 	};
+	static const int32_t good[][2] = {{1472, 1472}, {0, 1472}, {0, 0}, {1, 1471}};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_harness *sink = make(&udp_sink_type, FRAG_ARGS({"port", "9"}));
@@ -371,6 +419,14 @@ Test(ops_udp, lengths_that_do_not_fit_the_data_are_refused)
 		cr_assert_lt(frag_harness_tick(sink), 0);
 		cr_assert(strstr(frag_harness_error(sink), cases[i].says) != NULL, "said: %s",
 			  frag_harness_error(sink));
+		frag_harness_destroy(sink);
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(good); i++) {
+		struct frag_harness *sink = make(&udp_sink_type, FRAG_ARGS({"port", "9"}));
+
+		give_packets(sink, good[i][0] + good[i][1], good[i], 2);
+		cr_expect_eq(frag_harness_tick(sink), 0, "good %zu: %s", i,
+			     frag_harness_error(sink));
 		frag_harness_destroy(sink);
 	}
 }

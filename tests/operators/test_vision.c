@@ -257,6 +257,34 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 	frag_harness_destroy(h);
 }
 
+/* Frames of another size have no background yet, also where they have as many pixels. */
+Test(ops_motion_boxes, a_frame_of_another_size_begins_anew)
+{
+	static const struct {
+		int64_t rows, columns;
+	} sizes[] = {{64, 96}, {96, 64}, {48, 96}, {64, 96}, {64, 72}};
+	struct frag_harness *h =
+		make(&vision_motion_boxes_type, FRAG_ARGS({"warmup", "3"}, {"min_area", "100"}));
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sizes); i++) {
+		for (int k = 0; k < 5; k++) {
+			struct frag_tensor *frame = picture(sizes[i].rows, sizes[i].columns, 3, 90);
+			uint8_t *p = frag_tensor_writable(frame);
+			struct frag_message *m;
+
+			/* From the first frame on it is there, and from the fourth on elsewhere. */
+			for (int64_t y = 10; y < 30; y++)
+				memset(p + (y * sizes[i].columns + (k < 3 ? 5 : 35)) * 3, 240,
+				       20 * 3);
+			m = run_once(h, "in", "out", frame);
+			cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0] > 0,
+				     k >= 3, "size %zu, frame %d", i, k);
+			frag_message_unref(m);
+		}
+	}
+	frag_harness_destroy(h);
+}
+
 /* Lines are drawn inside a box, however thick they are, also in one with a middle. */
 Test(ops_motion_boxes, lines_stay_within_their_box)
 {

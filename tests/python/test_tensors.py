@@ -2,6 +2,7 @@
 """Tensors: what others see of ours, what we take of others, and who may write."""
 
 import gc
+import io
 import sys
 import unittest
 
@@ -112,6 +113,10 @@ class Tensors(unittest.TestCase):
             self.assertEqual((got.data, got.shape), (tensor.data, (2, 3)))
             for one in (got, tensor):  # also for who has emitted it
                 self.assertTrue(memoryview(one).readonly)
+                before = bytes(memoryview(one).cast("B"))
+                with self.assertRaises(TypeError):
+                    io.BytesIO(b"\x55" * len(before)).readinto(one)
+                self.assertEqual(bytes(memoryview(one).cast("B")), before)
                 self.assertEqual(one.__array_interface__["data"], (tensor.data, True))
                 with self.assertRaises(TypeError):
                     memoryview(one)[0, 0] = 1

@@ -188,6 +188,12 @@ class Codecs(unittest.TestCase):
         ]
         self.assertEqual(_codec.decode(_codec.encode(data)), data)
 
+    def test_integers_of_every_length(self):
+        for bits in range(70):
+            for value in (2**bits - 1, 2**bits, 2**bits + 1):
+                for signed in (value, -value):
+                    self.assertEqual(_codec.decode(_codec.encode(signed)), signed)
+
     def test_any_bytes_are_refused_without_harm(self):
         whole = _codec.encode({"k": [1, "text", b"b", (2.5, None)]})
         for size in range(len(whole)):
