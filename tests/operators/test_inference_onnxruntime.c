@@ -636,6 +636,35 @@ GPU_TEST(ops_onnxruntime, frames_of_several_flows_on_a_gpu)
 	cr_expect(is_logged("run asynchronous 3\n") && is_logged("run asynchronous 4\n"));
 }
 
+/* Frames of one run have one shape; those of another, and of later ticks, may have another. */
+Test(ops_onnxruntime, batches_may_differ_in_their_shape)
+{
+	static const int64_t counts[][3] = {{1, 1, 2}, {3, 3, 1}, {1000, 1000, 1}, {2, 2, 1000}};
+	static const char *const ports[] = {"receivers", "receivers:1", "receivers:2"};
+	struct frag_harness *h;
+
+	write_model(model_path, rows_models[0]);
+	h = make(FRAG_ARGS({"batch", "{size: 2}"}, {"inference_map", "{a: boxes}"}));
+	for (size_t i = 0; i < FRAG_COUNT_OF(counts); i++) {
+		for (int64_t k = 0; k < 3; k++)
+			give_frame(h, ports[k], host_rows(counts[i][k], 100.0f * (float)k),
+				   (uint64_t)k);
+		cr_assert_eq(frag_harness_tick(h), 0, "row %zu: %s", i, frag_harness_error(h));
+		for (size_t k = 0; k < 3; k++) {
+			struct frag_message *m = NULL;
+
+			cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0, "row %zu", i);
+			cr_assert_eq(dl(m, "boxes")->shape[0], counts[i][k], "row %zu", i);
+			for (int64_t row = 0; row < counts[i][k]; row++)
+				cr_assert_float_eq(element(m, "boxes", (size_t)(2 * row + 1)),
+						   100.0f * (float)k + (float)row, 0,
+						   "row %zu, frame %zu, %d", i, k, (int)row);
+			frag_message_unref(m);
+		}
+	}
+	frag_harness_destroy(h);
+}
+
 Test(ops_onnxruntime, bad_batches_are_refused)
 {
 	struct frag_message *m = NULL;
@@ -644,6 +673,11 @@ Test(ops_onnxruntime, bad_batches_are_refused)
 
 	write_model(model_path, rows_models[0]);
 	refused(FRAG_ARGS({"batch", "{size: 0}"}), "size is \"0\"; give a number from 1 to 64");
+	refused(FRAG_ARGS({"batch", "{size: 65}"}), "size is \"65\"; give a number from 1 to 64");
+	refused(FRAG_ARGS({"batch", "{size: 2x}"}), "size is \"2x\"; give a number from 1 to 64");
+	for (int i = 0; i < 2; i++)
+		frag_harness_destroy(make(FRAG_ARGS({"batch", i == 0 ? "{size: 1}" : "{size: 64}"},
+						    {"inference_map", "{a: boxes}"})));
 	refused(FRAG_ARGS({"batch", "{max_delay: 5ms}"}), "size is \"\"; give a number");
 	refused(FRAG_ARGS({"batch", "{size: 2, delay: 5ms}"}), "batch has no \"delay\"; write");
 	refused(FRAG_ARGS({"batch", "{size: 2, max_delay: soon}"}), "soon");
