@@ -4,6 +4,9 @@
 #include <criterion/criterion.h>
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,4 +72,68 @@ Test(strays, children_of_the_worker_itself_outlive_a_host)
 	cr_expect(lives(own));
 	wrk_strays_end_all();
 	cr_expect(ends(own));
+}
+
+/* A child in a session of its own with this variable alone. */
+static pid_t marked(const char *variable)
+{
+	char sleep_path[] = "/bin/sleep", seconds[] = "100", copy[64];
+	char *const argv[] = {sleep_path, seconds, NULL};
+	char *const environment[] = {copy, NULL};
+	pid_t pid;
+
+	snprintf(copy, sizeof(copy), "%s", variable);
+	pid = fork();
+	if (pid == 0) {
+		setsid();
+		execve(argv[0], argv, environment);
+		_exit(1);
+	}
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+/* Until it runs, a child still has this process's environment. */
+static void wait_executed(pid_t pid)
+{
+	char path[40], name[32];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	do {
+		usleep(1000);
+		name[0] = '\0';
+		file = fopen(path, "r");
+		cr_assert(file != NULL && fgets(name, sizeof(name), file) != NULL);
+		fclose(file);
+	} while (strcmp(name, "sleep\n") != 0);
+}
+
+/* Of several hosts each has its own, by the whole mark. */
+Test(strays, the_mark_says_whose_a_stray_is)
+{
+	static const struct {
+		const char *variable;
+		bool is_its_own;
+	} rows[] = {{"FRAG_HOST=1.7", true},
+		    {"FRAG_HOST=1.77", false},
+		    {"FRAG_HOST=1.", false},
+		    {"FRAG_HOST=2.7", false},
+		    {"OTHER=1.7", false}};
+	enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+	const struct wrk_strays_of of = {.host = 1, .mark = "FRAG_HOST=1.7"};
+	pid_t pids[ROWS];
+
+	wrk_strays_adopt();
+	for (size_t i = 0; i < ROWS; i++) {
+		pids[i] = marked(rows[i].variable);
+		wait_executed(pids[i]);
+	}
+	while (wrk_strays_end(&of, none_is_host) > 0)
+		usleep(1000);
+	for (size_t i = 0; i < ROWS; i++)
+		cr_expect_eq(lives(pids[i]), !rows[i].is_its_own, "%s", rows[i].variable);
+	wrk_strays_end_all();
+	for (size_t i = 0; i < ROWS; i++)
+		cr_expect(ends(pids[i]));
 }

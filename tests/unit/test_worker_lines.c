@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <base/nowait.h>
+#include <base/stamp.h>
 #include <workerd/lines.h>
 
 static struct wrk_lines lines;
@@ -186,7 +187,7 @@ Test(worker_lines, each_line_says_who_wrote_it)
 		{NOW "loud  ucx: text", "app/f1: " NOW "loud  ucx: text"},
 		{"\033[2Jf1.op: text", "app/f1: \\x1b[2Jf1.op: text"},
 	};
-	char line[WRK_SIGNED_MAX];
+	char line[WRK_SIGNED_MAX], own[20];
 
 	for (size_t i = 0; i < sizeof(of_f1) / sizeof(of_f1[0]); i++) {
 		cr_expect_eq(
@@ -196,8 +197,11 @@ Test(worker_lines, each_line_says_who_wrote_it)
 	}
 	wrk_writer_sign(&of_two, "text", 4, line);
 	cr_expect_str_eq(line, "app/f1 and 1 more: text");
-	wrk_writer_sign(&of_two, "f2.op: text", 11, line);
-	cr_expect_str_eq(line, "f2.op: text");
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(own, sizeof(own), "%s.op: text", fragments[i]);
+		wrk_writer_sign(&of_two, own, strlen(own), line);
+		cr_expect_str_eq(line, own);
+	}
 	wrk_writer_sign(&of_run, "text", 4, line);
 	cr_expect_str_eq(line, "text", "a person's own output is as it was written");
 	wrk_writer_sign(&of_run, of_f1[11].written, strlen(of_f1[11].written), line);
@@ -243,8 +247,11 @@ Test(worker_lines, more_than_the_rate_are_counted)
 	usleep(300000); /* there is room for three lines */
 	wrk_lines_catch_up(&lines);
 	feed("still left out\n");
-	usleep(800000); /* for as many as a second has */
-	wrk_lines_catch_up(&lines);
+	/* As often as it is looked at, there is room for as many as a second has after a second. */
+	for (int i = 0; i < 1000 && lines.left_out > 0; i++) {
+		usleep(10000);
+		wrk_lines_catch_up(&lines);
+	}
 	wrk_lines_catch_up(&lines);
 	feed("again\n");
 	feed("and again\n");
@@ -257,4 +264,41 @@ Test(worker_lines, more_than_the_rate_are_counted)
 				  "5 lines of its host are left out: it writes more than 10 a "
 				  "second\nagain\nand again\n"),
 			   "%s", text);
+}
+
+/* The last line that is within the rate is written, and the next one is not. */
+Test(worker_lines, the_rate_itself_is_allowed)
+{
+	enum { RATE = 2, MOST = RATE * WRK_LINES_BURST_S };
+	static const struct {
+		uint32_t used;
+		uint64_t left_out;
+		bool is_written;
+	} rows[] = {
+		{0, 0, true},         {MOST - 1, 0, true},    {MOST, 0, false},
+		{0, 1, true},         {MOST - RATE, 1, true}, {MOST - RATE + 1, 1, false},
+		{MOST - 1, 1, false},
+	};
+
+	uint64_t left_out[sizeof(rows) / sizeof(rows[0])];
+	uint32_t used[sizeof(rows) / sizeof(rows[0])];
+
+	lines.rate = RATE;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		lines.used = rows[i].used;
+		lines.left_out = rows[i].left_out;
+		lines.used_at_ns = fragi_now_ns();
+		feed("line\n");
+		feed(""); /* it is written with the next bytes */
+		left_out[i] = lines.left_out;
+		used[i] = lines.used;
+	}
+	lines.left_out = 0;
+	wrk_lines_end(&lines);
+	(void)written();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(left_out[i], rows[i].is_written ? 0 : rows[i].left_out + 1,
+			     "row %zu: %d", i, (int)left_out[i]);
+		cr_expect_eq(used[i], rows[i].used + rows[i].is_written, "row %zu: %u", i, used[i]);
+	}
 }
