@@ -205,6 +205,15 @@ class Page(ViewerTest):
         self.assertEqual(self.status()["drawn"], 2)
         self.end()
 
+    def test_who_looks_later_is_not_shown_what_was_new_then(self):
+        self.look(rate="200hz")
+        for _ in range(3):
+            before = self.status()["received"]
+            number = comment(self.get("picture.jpg"))["number"]
+            self.assertGreaterEqual(number, before)
+            self.wait_received(number + 20)
+        self.end()
+
     def test_a_second_and_a_stalled_browser_disturb_nobody(self):
         self.look(count=300, rate="100hz")
         stalled = [self.connect(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n", 4096) for _ in range(3)]

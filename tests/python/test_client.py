@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""frag.Client, with a fragctl that is played: which words it gets, and what its answers become."""
+"""What a program has fragctl do: frag.Client, with a fragctl that is played, and roles."""
 import json
 import os
 import pathlib
@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import frag
+from frag import _roles
 
 PLAYED = """#!/bin/sh
 if [ -e "$FRAG_PLAYED/out" ]; then
@@ -147,6 +148,28 @@ class Client(unittest.TestCase):
     def test_workers_are_a_list(self):
         self.play(json.dumps({"workers": [{"name": "w"}]}))
         self.assertEqual(self.client().workers(), [{"name": "w"}])
+
+
+class Roles(unittest.TestCase):
+    """The flags of a program that says which role it plays, among those that are its own."""
+
+    def test_flags_and_their_values(self):
+        rows = [
+            ([], []),
+            (["--driver"], ["--driver"]),
+            (["--address", "h:1"], []),
+            (["own", "--driver", "--address", "h:1", "more"], ["--driver", "--address", "h:1"]),
+            (["--address=h:1", "own", "--worker"], ["--address=h:1", "--worker"]),
+            (["--workers=2", "--driver"], ["--workers=2", "--driver"]),
+            (["--workers", "2"], ["--workers", "2"]),
+            (["--worker", "--key-file"], ["--worker", "--key-file"]),
+            (["--driver", "--", "--address", "h:1"], ["--driver"]),
+            (["--", "--driver"], []),
+            (["--drivers"], []),
+        ]
+        for argv, flags in rows:
+            with self.subTest(argv=argv):
+                self.assertEqual(_roles.find(argv), flags)
 
 
 if __name__ == "__main__":
