@@ -4,6 +4,8 @@
 #                       PART="hop threads edge shm encrypted start graph control viewer video
 #                       inference realtime python gpu"; into build/bench.md and bench.json
 #                       too; PART=peers: beside others, which it fetches from PyPI (360 MB)
+#   bench-planted       makes what they measure worse on purpose, in a copy of the tree, and shows
+#                       that their rows move (takes an hour); NAME="ticks ..." for some of them
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
@@ -65,9 +67,9 @@ $(B)/bench/python_nanobind.so: tests/bench/python_nanobind.cc $(NANOBIND)/comple
 		$(NANOBIND)/nanobind/src/nb_combined.cpp \
 		$< -o $@
 
-.PHONY: bench bench-programs bench-instructions
-bench-programs: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip \
-	gpu-check-kit
+.PHONY: bench bench-programs bench-programs-here bench-instructions bench-planted
+bench-programs-here: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip
+bench-programs: bench-programs-here gpu-check-kit
 PEERS := .cache/peers
 bench:
 	@mk/deps.sh bench
@@ -81,6 +83,8 @@ deps-peers:
 	@[ $(PEERS)/complete -nt mk/requirements-peers.txt ] || { rm -rf $(PEERS) && \
 		python3 -m pip install --quiet --require-hashes --no-deps --target $(PEERS) \
 		--requirement mk/requirements-peers.txt && touch $(PEERS)/complete; }
+bench-planted: bench-programs-here
+	@python3 tests/planted/bench.py --build $(B) $(NAME)
 bench-instructions:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(B)/bench/hop $(B)/bench/edge $(BENCH_SO)

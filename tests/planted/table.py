@@ -4,7 +4,7 @@
 
 usage: table.py names KIND            prints the names of its rows
        table.py title KIND NAME       prints what the mistake is
-       table.py get KIND NAME KEY     prints the values of KEY: test
+       table.py get KIND NAME KEY     prints the values of KEY: test, part, rows
        table.py plant KIND NAME TREE  makes the mistake in the sources below TREE
        table.py mend KIND NAME TREE   takes it out again
 
@@ -27,9 +27,9 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KEYS = ("test",)
+KEYS = ("test", "part", "rows")
 KEPT = ".planted"  # appended to the name of a file: what it was before
-KINDS = ("features", "fuzz", "oracle", "races", "sim")
+KINDS = ("bench", "features", "fuzz", "oracle", "races", "sim")
 
 
 class Edit:
