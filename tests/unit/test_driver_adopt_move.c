@@ -50,6 +50,25 @@ WORLD_TEST(driver_adopt, a_move_goes_on_to_what_was_prepared, comes_back)
 	cr_expect_null(taken(w, 2, FW_HOST_KILL));
 }
 
+WORLD_TEST(driver_adopt, a_swap_goes_on_to_what_was_prepared, comes_back)
+{
+	struct fw_message new;
+
+	hello_reporting(w, 1, 3);
+	say_running(w, 1, 1, two_fragments);
+	say_running(w, 1, 2, two_fragments);
+	speaking_epoch[2] = RUN + 1;
+	new = of_host(FW_HOST_REPORT, 2);
+	new.report.is_beside = true;
+	say_report_of(w, 1, new, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_reported(w, 1);
+	others_may_come(w);
+	written(w);
+	assert_has(w->log, "f2 goes on in another process on worker a");
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
+}
+
 static void waits_for_its_peers(struct fw_host_report *old, struct fw_host_report *new)
 {
 	old->yields = true;

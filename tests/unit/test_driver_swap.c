@@ -360,12 +360,25 @@ WORLD_TEST(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_librar
 	new_is_prepared(w);
 	speaking_epoch[2] = 2;
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	assert_has(w->log, "f2, which is swapped, lost its new process: " RX_CRASH);
 	answer = must_take(w, CLIENT, FW_ANSWER);
 	cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	old_ends(w);
 	create = must_take(w, 2, FW_HOST_CREATE);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+/* It neither drains nor ends, and its worker does not confirm that it was killed. */
+WORLD_TEST(driver_swap, an_old_process_that_does_not_end_is_named, NULL)
+{
+	swap_begins(w, graph);
+	new_is_prepared(w);
+	speaking_epoch[2] = 1;
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	pass_beating(w, 4 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+	assert_has(w->log, "worker b did not confirm the end of f2, which is to be swapped");
 }
 
 Test(driver_swap, bad_questions)

@@ -157,6 +157,7 @@ static int take_next(struct drv_host *host)
 	const struct fw_host_create *create = &host->next.report->message->report.create;
 	struct drv_app *app = host->app;
 	struct fw_message *prepared = host->next.prepared;
+	bool is_swap;
 
 	/* That driver may have wired the peers to it, with tokens that nobody knows any more. */
 	if (host->now.report->had_ended) {
@@ -170,12 +171,12 @@ static int take_next(struct drv_host *host)
 	    memcmp(create->source, app->source.bytes, app->source.size) != 0)
 		host->next.sources++;
 	drv_adopt_forget(&host->next);
-	drv_replace_begin(
-		host, host->next.session == host->now.session ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN,
-		true);
+	is_swap = host->next.session == host->now.session;
+	drv_replace_begin(host, is_swap ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN, true);
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
-		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
-		host->next.session->name);
+		is_swap ? "%s goes on in another process on worker %s"
+			: "%s goes on moving from worker %s to worker %s",
+		host->name, host->worker, host->next.session->name);
 	if (prepared != NULL)
 		drv_next_prepared(host, prepared);
 	return drv_lease_adopt(host, host->next.session, host->next.epoch);

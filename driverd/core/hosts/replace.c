@@ -126,6 +126,14 @@ static void abandon(struct drv_host *host, const char *why)
 	drv_persist_placed(host->app);
 }
 
+/* For sentences: "f2, which is moved". */
+static const char *what_happens(const struct drv_host *host)
+{
+	return host->replacement.is_anew                   ? "started again"
+	       : host->replacement.cause == DRV_CAUSE_SWAP ? "swapped"
+							   : "moved";
+}
+
 /* Judges what was recorded of next: it is given up, or now yields already and next is made anew. */
 static void judge_next(struct drv_host *host)
 {
@@ -137,7 +145,8 @@ static void judge_next(struct drv_host *host)
 		abandon(host, why);
 	} else if (r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) {
 		drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
-			"%s, which is moved, lost its new process: %s", host->name, why);
+			"%s, which is %s, lost its new process: %s", host->name, what_happens(host),
+			why);
 		drv_next_let_go(host);
 		drv_swap_lost(host, why);
 	}
@@ -234,8 +243,7 @@ static void work_ending(struct drv_host *host)
 	if (core->now_ns >= host->replacement.until_ns && host->now.state == DRV_HOST_KILLED)
 		drv_app_fail(host->app, FRAGI_FAILURE_HOST_LATE, host,
 			     "worker %s did not confirm the end of %s, which is to be %s",
-			     host->now.session->name, host->name,
-			     host->replacement.is_anew ? "started again" : "moved");
+			     host->now.session->name, host->name, what_happens(host));
 	else if (core->now_ns >= host->replacement.until_ns)
 		end_now(host, DRV_GOAL_KILLED, core->config.kill_ns);
 	(void)drv_request(host);
