@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/log.h>
@@ -12,6 +13,7 @@
 #include <wire/connection.h>
 
 #define COMPLAIN_NS INT64_C(1000000000) /* once in */
+#define FDS_KEPT 8                      /* descriptors that no connection gets */
 
 struct drv_connection *drv_connections_add(struct drv_connections *connections)
 {
@@ -76,6 +78,30 @@ static size_t strangers_of(const struct drv_connections *connections,
 	return count;
 }
 
+bool drv_connection_message(const struct drv_connection *connection, struct fw_message *message,
+			    const struct fw_users *users, char user[FW_USER_NAME_MAX],
+			    struct drv_event *out)
+{
+	uid_t number;
+
+	if (connection->closing) {
+		fw_message_free(message);
+		return false;
+	}
+	*out = (struct drv_event){.kind = DRV_EVENT_MESSAGE,
+				  .connection = connection->id,
+				  .peer = fw_connection_peer(connection->stream),
+				  .identity = fw_connection_identity(connection->stream),
+				  .is_local = connection->is_local,
+				  .message = message};
+	if (message->kind == FW_HELLO && fw_connection_user(connection->stream, &number)) {
+		out->user = fw_user_name(number, user);
+		out->user_roles = fw_users_roles(users, number);
+		out->is_admin = number == 0 || number == geteuid();
+	}
+	return true;
+}
+
 bool drv_connection_drops(const struct drv_connection *connection, const struct drv_action *action)
 {
 	if (!action->may_drop)
@@ -125,7 +151,11 @@ void drv_connections_remove(struct drv_connections *connections, struct drv_conn
 	fragi_free(connection);
 }
 
-bool drv_connections_may_complain(struct drv_connections *connections)
+/*
+ * Whether an error of a stranger may be logged: so seldom that a scan of the port does not fill the
+ * log.
+ */
+static bool may_complain(struct drv_connections *connections)
 {
 	int64_t now_ns = fragi_now_ns();
 	bool may = now_ns >= connections->complain_at_ns;
@@ -133,6 +163,22 @@ bool drv_connections_may_complain(struct drv_connections *connections)
 	if (may)
 		connections->complain_at_ns = now_ns + COMPLAIN_NS;
 	return may;
+}
+
+bool drv_connections_has_one_too_many(struct drv_connections *connections,
+				      struct fw_connection *stream, int fds_max)
+{
+	int fd;
+
+	if (uv_fileno((uv_handle_t *)fw_connection_stream(stream), &fd) < 0 ||
+	    fd < fds_max - FDS_KEPT)
+		return false;
+	if (may_complain(connections))
+		log_warn(
+			NULL,
+			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
+			fw_connection_peer(stream), fds_max);
+	return true;
 }
 
 /*
@@ -148,7 +194,7 @@ static bool has_gone(int reason)
 void drv_connections_log_stranger(struct drv_connections *connections, const char *peer, int reason,
 				  const char *sentence)
 {
-	bool odd = !has_gone(reason) && drv_connections_may_complain(connections);
+	bool odd = !has_gone(reason) && may_complain(connections);
 
 	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
 		  peer, sentence);

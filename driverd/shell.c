@@ -38,10 +38,9 @@
  * last words.
  */
 #define STRANGERS_MAX 64
-/* descriptors that no connection gets: for the summary, and to refuse with words */
-#define FDS_KEPT 8
 #define LINGER_MS 50
-#define BEGIN_AGAIN -1 /* no exit code: see drv_core_is_given_up */
+#define ANSWERS_MS 1000 /* the end of a service waits so long for a disk that clients wait for */
+#define BEGIN_AGAIN -1  /* no exit code: see drv_core_is_given_up */
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -64,6 +63,7 @@ struct shell {
 	char clock[FRAGI_IDENTITY_SIZE];
 	bool is_service;  /* there is no application of --app */
 	bool is_stopping; /* it was told to end */
+	bool is_leaving;  /* the same, and its hosts run on */
 	bool is_over;
 	/* of the application of --app, which has ended; the core's. NULL: none to show */
 	const struct fragi_summary *summary;
@@ -123,6 +123,20 @@ static void shell_end(struct shell *shell, int exit_code)
  * it, and shows how it ended once the workers are dismissed: the result may wait for a reader.
  */
 #define COMMAND_LINE_APP 1
+
+static void on_answers_late(uv_timer_t *timer)
+{
+	shell_end(timer->data, FRAGI_EXIT_OK);
+}
+
+/* Ends a service when the clients whose commands wait for the disk have their answers. */
+static void shell_end_answered(struct shell *shell)
+{
+	if (!drv_core_holds_answers(shell->core))
+		shell_end(shell, FRAGI_EXIT_OK);
+	else if (!uv_is_active((uv_handle_t *)&shell->linger))
+		uv_timer_start(&shell->linger, on_answers_late, ANSWERS_MS, 0);
+}
 
 /* The core cannot go on, so no application can; what they counted goes with it. */
 static void out_of_memory(struct shell *shell)
@@ -229,9 +243,9 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		perform(shell, &shell->actions.items[i]);
 	if (shell->summary != NULL)
 		shell_end(shell, shell->summary->exit_code);
-	if (!shell->is_over && shell->is_service && shell->is_stopping &&
-	    drv_core_app_count(shell->core) == 0)
-		shell_end(shell, FRAGI_EXIT_OK);
+	if (!shell->is_over && shell->is_service &&
+	    (shell->is_leaving || (shell->is_stopping && drv_core_app_count(shell->core) == 0)))
+		shell_end_answered(shell);
 	if (shell->is_over)
 		return;
 	if (shell->is_service)
@@ -243,25 +257,12 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 {
 	struct drv_connection *connection = arg;
 	struct shell *shell = connection->shell;
-	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
-				  .connection = connection->id,
-				  .peer = fw_connection_peer(stream),
-				  .identity = fw_connection_identity(stream),
-				  .is_local = connection->is_local,
-				  .message = message};
-	char name[FW_USER_NAME_MAX];
-	uid_t number;
+	char user[FW_USER_NAME_MAX];
+	struct drv_event event;
 
-	if (connection->closing) {
-		fw_message_free(message);
-		return;
-	}
-	if (message->kind == FW_HELLO && fw_connection_user(stream, &number)) {
-		event.user = fw_user_name(number, name);
-		event.user_roles = fw_users_roles(&shell->options->users, number);
-		event.is_admin = number == 0 || number == geteuid();
-	}
-	shell_step(shell, &event);
+	(void)stream;
+	if (drv_connection_message(connection, message, &shell->options->users, user, &event))
+		shell_step(shell, &event);
 }
 
 static void on_closed(struct fw_connection *stream, int reason, const char *sentence, void *arg)
@@ -286,22 +287,6 @@ static void on_closed(struct fw_connection *stream, int reason, const char *sent
 }
 
 static const struct fw_connection_ops connection_ops = {on_message, on_closed};
-
-/* The last descriptors go to nobody: with none left there would be no way to say so. */
-static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
-{
-	int fd;
-
-	if (uv_fileno((uv_handle_t *)fw_connection_stream(stream), &fd) < 0 ||
-	    fd < shell->fds_max - FDS_KEPT)
-		return false;
-	if (drv_connections_may_complain(&shell->connections))
-		log_warn(
-			NULL,
-			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
-			fw_connection_peer(stream), shell->fds_max);
-	return true;
-}
 
 static int take_connection(struct drv_listener *listener, void *arg)
 {
@@ -330,7 +315,8 @@ static int take_connection(struct drv_listener *listener, void *arg)
 		drv_source_read(fd, &connection->source);
 	if (r == 0)
 		r = fw_connection_start(connection->stream);
-	if (r == 0 && is_one_too_many(shell, connection->stream))
+	if (r == 0 && drv_connections_has_one_too_many(&shell->connections, connection->stream,
+						       shell->fds_max))
 		r = -EMFILE;
 	if (r < 0) {
 		drv_connections_cut(&shell->connections, connection);
@@ -382,8 +368,8 @@ static void leave(struct shell *shell)
 			NULL,
 			"SIGTERM: leaves %zu application%s running; the next driverd adopts what its workers run, `fragctl stop --all` ends it",
 			count, count == 1 ? "" : "s");
+	shell->is_leaving = true;
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
-	shell_end(shell, FRAGI_EXIT_OK);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -391,6 +377,10 @@ static void on_signal(uv_signal_t *handle, int number)
 	struct shell *shell = handle->data;
 	bool rereads = shell->credentials.tls != NULL || shell->is_service;
 
+	if (shell->is_leaving) {
+		shell_end(shell, FRAGI_EXIT_OK);
+		return;
+	}
 	if (number == SIGHUP && (rereads || shell->is_stopping))
 		return; /* keys are read again, if any; a closed terminal sends it twice */
 	if (number == SIGTERM && shell->is_service && !shell->is_stopping) {

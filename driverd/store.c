@@ -411,7 +411,7 @@ static void on_retry(uv_timer_t *timer)
 
 static void close_when_done(struct drv_store *store)
 {
-	if (store->is_closing && !store->is_writing)
+	if (store->is_closing && !store->is_writing && !uv_is_closing((uv_handle_t *)&store->retry))
 		uv_close((uv_handle_t *)&store->retry, NULL);
 }
 

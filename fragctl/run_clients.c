@@ -15,23 +15,13 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 {
 	struct drv_connection *connection = arg;
 	struct ctl_run_clients *clients = connection->shell;
-	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
-				  .connection = RUNNER_CLIENT | connection->id,
-				  .peer = fw_connection_peer(stream),
-				  .is_local = true,
-				  .message = message};
-	char name[FW_USER_NAME_MAX];
-	uid_t number;
+	char user[FW_USER_NAME_MAX];
+	struct drv_event event;
 
-	if (connection->closing) {
-		fw_message_free(message);
+	(void)stream;
+	if (!drv_connection_message(connection, message, &clients->users, user, &event))
 		return;
-	}
-	if (message->kind == FW_HELLO && fw_connection_user(stream, &number)) {
-		event.user = fw_user_name(number, name);
-		event.user_roles = fw_users_roles(&clients->users, number);
-		event.is_admin = true; /* nobody else is trusted */
-	}
+	event.connection |= RUNNER_CLIENT;
 	runner_step(clients->runner, &event);
 }
 
@@ -69,6 +59,7 @@ static int take_connection(struct drv_listener *listener, void *arg)
 		return r;
 	}
 	connection->shell = clients;
+	connection->is_local = true;
 	r = uv_accept(&listener->server.stream, fw_connection_stream(connection->stream));
 	if (r == 0)
 		r = fw_connection_start(connection->stream);

@@ -100,14 +100,15 @@ $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
-# The same plugin with another layout of its struct, as on a node that was not updated.
-# Clocks that are kept differently: preloaded into workers. Not instrumented, as fake_camera.so.
-SHIFTED_CLOCK_SO := $(B)/tests/clock/shifted.so
-$(SHIFTED_CLOCK_SO): tests/clock/shifted.c
+# Preloaded into daemons: clocks that are kept differently, and a slow disk. Not instrumented, as
+# fake_camera.so.
+PRELOADED_SO := $(B)/tests/clock/shifted.so $(B)/tests/faults/slow_disk.so
+$(PRELOADED_SO): $(B)/%.so: %.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -ldl -o $@
-tests: $(SHIFTED_CLOCK_SO)
+tests: $(PRELOADED_SO)
 
+# The same plugin with another layout of its struct, as on a node that was not updated.
 $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
 	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared \

@@ -294,6 +294,8 @@ int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a p
 int64_t drv_core_load(const struct drv_core *core);
 /* Whether the worker that the driver calls so is given no more fragments. */
 bool drv_core_is_drained(const struct drv_core *core, const char *worker);
+/* Whether clients wait for answers that the state folder holds up. */
+bool drv_core_holds_answers(const struct drv_core *core);
 /*
  * Returns, for the simulator, the next answer after *number that was held for the state folder and
  * is not sent yet, as a frame of the core; NULL: there is none. number: receives its number.

@@ -7,8 +7,10 @@ import os
 import pwd
 import signal
 
+import cluster
 from test_service import ServiceTest
 
+SLOW_DISK = os.path.join(cluster.BUILD, "tests", "faults", "slow_disk.so")
 DIAL = """
 frag: 1
 application: dial
@@ -97,6 +99,19 @@ class Set(ServiceTest):
             daemon.wait()
         d, w = self.serve("--state-dir", state, port=int(self.address.rpartition(":")[2]), workers=("a",))
         w.wait_line(r"left\.dial: begins with 8")
+
+    def test_an_answer_comes_before_the_driver_ends(self):
+        """Its disk takes half a second for what was set, and it is told to end meanwhile."""
+        slow = self.path("slow")
+        d, _ = self.serve("--state-dir", self.path("state"), workers=("a",),
+                          prefix=("env", "LD_PRELOAD=" + SLOW_DISK, "FRAG_TEST_SLOW_DISK=" + slow))
+        self.ok("start", self.dial)
+        self.write("slow", "")
+        p = self.start("fragctl", "set", "dial", "left.dial.value=7")
+        d.wait_line(r"sets left\.dial\.value=7")
+        d.signal(signal.SIGTERM)
+        self.assertEqual((p.wait(), p.stdout.strip()), (0, "dial: left.dial.value=7"), p.stderr)
+        self.assertEqual(d.wait(), 0, d.stderr)
 
     def test_a_driver_without_state_says_what_it_forgets(self):
         self.serve(workers=("a", "b"))

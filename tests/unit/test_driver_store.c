@@ -132,7 +132,7 @@ static struct drv_record event_of(uint64_t event, uint64_t first)
 struct rig {
 	uv_loop_t loop;
 	struct drv_store store;
-	uint64_t tried;
+	uint64_t tried, last; /* last: the change with which its driver ends; 0: none */
 	int failed;
 	char why[512];
 };
@@ -145,6 +145,8 @@ static void on_tried(void *arg, uint64_t change, const char *why_not)
 	rig->tried = change;
 	rig->failed += why_not != NULL;
 	snprintf(rig->why, sizeof(rig->why), "%s", why_not != NULL ? why_not : "");
+	if (change == rig->last)
+		drv_store_finish(&rig->store);
 }
 
 static void rig_open(struct rig *rig)
@@ -494,6 +496,19 @@ Test(driver_store, a_driver_that_ends_waits_for_a_silent_disk_no_longer_than_oth
 	drv_store_close(&rig.store);
 	cr_expect_eq(look().ends, 1);
 	cr_expect_eq(look().events, 1);
+}
+
+/* It has waited for a change that clients wait for. */
+Test(driver_store, a_driver_may_end_when_it_hears_that_a_change_is_written)
+{
+	struct rig rig;
+
+	rig_open(&rig);
+	rig.last = 1;
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	rig_close(&rig);
+	cr_expect_eq(look().runs, 1);
 }
 
 /* With what is written with it, in one go: what is released is there for those records. */

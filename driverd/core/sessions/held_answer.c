@@ -125,6 +125,11 @@ void drv_held_answers_fini(struct drv_core *core)
 	}
 }
 
+bool drv_core_holds_answers(const struct drv_core *core)
+{
+	return core->held_answers != NULL;
+}
+
 const uint8_t *drv_core_held_answer(const struct drv_core *core, uint64_t *number,
 				    uint64_t *out_connection, size_t *out_bytes)
 {
