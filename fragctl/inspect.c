@@ -29,8 +29,11 @@ struct catalogue {
 	bool no_memory;
 };
 
-static void put(struct catalogue *catalogue, const struct ctl_type *type)
+/* library NULL: part of libfrag */
+static void put(struct catalogue *catalogue, const struct fragi_library *library,
+		const struct ctl_type *type)
 {
+	struct ctl_type *at;
 	size_t capacity = catalogue->capacity == 0 ? 64 : catalogue->capacity * 2;
 	struct ctl_type *wider;
 
@@ -43,50 +46,41 @@ static void put(struct catalogue *catalogue, const struct ctl_type *type)
 		catalogue->types = wider;
 		catalogue->capacity = capacity;
 	}
-	catalogue->types[catalogue->count++] = *type;
+	at = &catalogue->types[catalogue->count++];
+	*at = *type;
+	if (library == NULL)
+		return;
+	at->library = library->path;
+	at->plugin = library->name;
+	at->version = library->version;
 }
 
-/* library NULL: part of libfrag */
-static void put_condition(struct catalogue *catalogue, const struct frag_condition_type *type,
-			  const struct fragi_library *library)
+/* What the tables of operators, conditions and resources have in common. */
+#define DECLARED(KIND, type)                                                                       \
+	.kind = (KIND), .name = (type)->name, .headline = (type)->headline,                        \
+	.description = (type)->description, .params = (type)->params,                              \
+	.param_count = (type)->param_count
+
+static void put_condition(struct catalogue *catalogue, const struct fragi_library *library,
+			  const struct frag_condition_type *type)
 {
-	put(catalogue, &(struct ctl_type){.kind = CTL_CONDITION,
-					  .name = type->name,
-					  .headline = type->headline,
-					  .description = type->description,
-					  .library = library != NULL ? library->path : NULL,
-					  .plugin = library != NULL ? library->name : NULL,
-					  .version = library != NULL ? library->version : NULL,
-					  .params = type->params,
-					  .param_count = type->param_count});
+	put(catalogue, library, &(struct ctl_type){DECLARED(CTL_CONDITION, type)});
 }
 
-/* library NULL: part of libfrag */
-static void put_resource(struct catalogue *catalogue, const struct frag_resource_type *type,
-			 const struct fragi_library *library)
+static void put_resource(struct catalogue *catalogue, const struct fragi_library *library,
+			 const struct frag_resource_type *type)
 {
-	put(catalogue, &(struct ctl_type){.kind = CTL_RESOURCE,
-					  .name = type->name,
-					  .headline = type->headline,
-					  .description = type->description,
-					  .library = library != NULL ? library->path : NULL,
-					  .plugin = library != NULL ? library->name : NULL,
-					  .version = library != NULL ? library->version : NULL,
-					  .params = type->params,
-					  .param_count = type->param_count});
+	put(catalogue, library, &(struct ctl_type){DECLARED(CTL_RESOURCE, type)});
 }
 
-/* library NULL: part of libfrag */
-static void put_value(struct catalogue *catalogue, const struct frag_type *type,
-		      const struct fragi_library *library)
+static void put_value(struct catalogue *catalogue, const struct fragi_library *library,
+		      const struct frag_type *type)
 {
-	put(catalogue, &(struct ctl_type){.kind = CTL_VALUE,
-					  .name = type->name,
-					  .headline = type->headline,
-					  .library = library != NULL ? library->path : NULL,
-					  .plugin = library != NULL ? library->name : NULL,
-					  .version = library != NULL ? library->version : NULL,
-					  .value = type});
+	put(catalogue, library,
+	    &(struct ctl_type){.kind = CTL_VALUE,
+			       .name = type->name,
+			       .headline = type->headline,
+			       .value = type});
 }
 
 static void put_library(struct catalogue *catalogue, const struct fragi_library *library)
@@ -95,42 +89,29 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 
 	for (size_t i = 0; i < library->op_count; i++) {
 		op = library->ops[i];
-		put(catalogue,
-		    &(struct ctl_type){.kind = CTL_OPERATOR,
-				       .name = op->name,
-				       .headline = op->headline,
-				       .description = op->description,
-				       .library = library->path,
-				       .plugin = library->name,
-				       .version = library->version,
-				       .ports = op->ports,
+		put(catalogue, library,
+		    &(struct ctl_type){DECLARED(CTL_OPERATOR, op), .ports = op->ports,
 				       .port_count = op->port_count,
 				       .adds_ports = op->setup != NULL,
 				       .saved_bytes = op->save != NULL ? op->save_size : 0,
-				       .save_period_ns = op->save_period_ns,
-				       .params = op->params,
-				       .param_count = op->param_count});
+				       .save_period_ns = op->save_period_ns});
 	}
 	for (size_t i = 0; i < library->condition_count; i++)
-		put_condition(catalogue, library->conditions[i], library);
+		put_condition(catalogue, library, library->conditions[i]);
 	for (size_t i = 0; i < library->resource_count; i++)
-		put_resource(catalogue, library->resources[i], library);
+		put_resource(catalogue, library, library->resources[i]);
 	for (size_t i = 0; i < library->composer_count; i++)
-		put(catalogue, &(struct ctl_type){.kind = CTL_COMPOSER,
-						  .name = library->composers[i].name,
-						  .headline = library->composers[i].headline,
-						  .library = library->path,
-						  .plugin = library->name,
-						  .version = library->version});
+		put(catalogue, library,
+		    &(struct ctl_type){.kind = CTL_COMPOSER,
+				       .name = library->composers[i].name,
+				       .headline = library->composers[i].headline});
 	for (size_t i = 0; i < library->subgraph_count; i++)
-		put(catalogue, &(struct ctl_type){.kind = CTL_SUBGRAPH,
-						  .name = library->subgraphs[i].name,
-						  .headline = library->subgraphs[i].headline,
-						  .library = library->path,
-						  .plugin = library->name,
-						  .version = library->version});
+		put(catalogue, library,
+		    &(struct ctl_type){.kind = CTL_SUBGRAPH,
+				       .name = library->subgraphs[i].name,
+				       .headline = library->subgraphs[i].headline});
 	for (size_t i = 0; i < library->type_count; i++)
-		put_value(catalogue, library->types[i], library);
+		put_value(catalogue, library, library->types[i]);
 }
 
 /* sha256: for the graph that is to pin a library */
@@ -160,11 +141,11 @@ static void put_own(struct catalogue *catalogue)
 	const struct fragi_built_in_condition *condition;
 
 	for (size_t i = 0; (condition = fragi_built_in_condition_at(i)) != NULL; i++)
-		put_condition(catalogue, &condition->type, NULL);
+		put_condition(catalogue, NULL, &condition->type);
 	for (size_t i = 0; (resource = fragi_built_in_resource_at(i)) != NULL; i++)
-		put_resource(catalogue, &resource->type, NULL);
+		put_resource(catalogue, NULL, &resource->type);
 	for (size_t i = 0; i < FRAG_COUNT_OF(own_values); i++)
-		put_value(catalogue, own_values[i], NULL);
+		put_value(catalogue, NULL, own_values[i]);
 }
 
 static int compare(const void *a, const void *b)

@@ -246,7 +246,6 @@ struct frag_tick *fpy_context_tick(PyObject *context);
 int fpy_flows_attach(struct fpy_op *op);
 PyObject *fpy_context_flows(PyObject *context, PyObject *unused);
 PyObject *fpy_context_take_flow(PyObject *context, PyObject *number);
-struct frag_metadata *fpy_context_metadata(PyObject *context);
 /* Returns the value of a key, a new reference; NULL with a KeyError: there is none. */
 PyObject *fpy_metadata_read(const struct frag_metadata *metadata, const char *key);
 PyObject *fpy_metadata_get(PyObject *context, PyObject *key);

@@ -5,7 +5,7 @@
 
 /* The dictionary of the tick, for the mapping that the package makes of it. */
 
-struct frag_metadata *fpy_context_metadata(PyObject *context)
+static struct frag_metadata *metadata_of(PyObject *context)
 {
 	struct frag_tick *tick = fpy_context_tick(context);
 
@@ -29,7 +29,7 @@ PyObject *fpy_metadata_read(const struct frag_metadata *metadata, const char *ke
 
 PyObject *fpy_metadata_get(PyObject *context, PyObject *key)
 {
-	struct frag_metadata *metadata = fpy_context_metadata(context);
+	struct frag_metadata *metadata = metadata_of(context);
 	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
 
 	return name != NULL ? fpy_metadata_read(metadata, name) : NULL;
@@ -37,7 +37,7 @@ PyObject *fpy_metadata_get(PyObject *context, PyObject *key)
 
 PyObject *fpy_metadata_set(PyObject *context, PyObject *args)
 {
-	struct frag_metadata *metadata = fpy_context_metadata(context);
+	struct frag_metadata *metadata = metadata_of(context);
 	struct frag_tensor *tensor;
 	struct fpy_bytes bytes;
 	PyObject *value;
@@ -71,7 +71,7 @@ PyObject *fpy_metadata_set(PyObject *context, PyObject *args)
 
 PyObject *fpy_metadata_erase(PyObject *context, PyObject *key)
 {
-	struct frag_metadata *metadata = fpy_context_metadata(context);
+	struct frag_metadata *metadata = metadata_of(context);
 	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
 	int r = name != NULL ? frag_metadata_erase(metadata, name) : -EINVAL;
 
@@ -88,7 +88,7 @@ PyObject *fpy_metadata_erase(PyObject *context, PyObject *key)
 
 PyObject *fpy_metadata_keys(PyObject *context, PyObject *unused)
 {
-	struct frag_metadata *metadata = fpy_context_metadata(context);
+	struct frag_metadata *metadata = metadata_of(context);
 	uint32_t count = metadata != NULL ? frag_metadata_count(metadata) : 0;
 	PyObject *list = metadata != NULL ? PyList_New((Py_ssize_t)count) : NULL, *key;
 

@@ -22,7 +22,8 @@ void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t num
 	action->epoch = epoch;
 }
 
-void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions)
+/* Forgets what an earlier process of the host has saved here. */
+static void forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions)
 {
 	struct wrk_action *action = wrk_emit(actions, WRK_DO_FORGET_SAVED);
 
@@ -33,7 +34,7 @@ void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *ac
 void wrk_move_create(const struct fw_message *message, bool is_known, struct wrk_actions *actions)
 {
 	if (message->create.is_moved || (!is_known && message->create.is_beside))
-		wrk_move_forget_saved(message->run, message->host, actions);
+		forget_saved(message->run, message->host, actions);
 }
 
 void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions)
@@ -79,7 +80,7 @@ void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
 
 	if (message->kind == FW_HOST_PAST) {
 		if (!wrk_keep_past(core, message, actions) && host == NULL)
-			wrk_move_forget_saved(message->run, message->host, actions);
+			forget_saved(message->run, message->host, actions);
 		else if (host != NULL)
 			promote(host, actions);
 	} else if (host != NULL) {

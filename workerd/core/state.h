@@ -291,8 +291,6 @@ void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t num
  * Forgets what an earlier process of the host has saved here, when the host comes from elsewhere.
  */
 void wrk_move_create(const struct fw_message *message, bool is_known, struct wrk_actions *actions);
-/* Forgets what an earlier process of the host has saved here. */
-void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions);
 /* A process has ended, which perhaps never was the host. */
 void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions);
 

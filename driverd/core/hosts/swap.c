@@ -51,18 +51,13 @@ void drv_swap_work(struct drv_app *app)
 {
 	struct drv_swap *swap = app->swap;
 
-	if (!drv_swap_is_asked(app))
+	if (swap == NULL || swap->has_begun)
 		return;
 	swap->has_begun = true;
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 		"%s goes on in another process on worker %s: %s replaces %s by %s",
 		swap->host->name, swap->host->worker, swap->who, swap->old, swap->library);
 	drv_replace_prepare(swap->host, swap->host->now.session, DRV_CAUSE_SWAP);
-}
-
-bool drv_swap_is_asked(const struct drv_app *app)
-{
-	return app->swap != NULL && !app->swap->has_begun;
 }
 
 const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes)

@@ -38,8 +38,7 @@ void drv_swap(struct drv_session *client, const struct fw_message *message);
 
 /* swap.c */
 void drv_swap_free(struct drv_swap *swap);
-/* Whether a client has asked for one that has not begun; begins with it. */
-bool drv_swap_is_asked(const struct drv_app *app);
+/* Begins with what a client has asked for. */
 void drv_swap_work(struct drv_app *app);
 /* Returns the source that the new process is made from; NULL: the application's. */
 const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes);

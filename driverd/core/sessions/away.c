@@ -29,7 +29,8 @@ bool drv_session_is_alike(const char *a, const char *b)
 	return length == strcspn(b, "#") && strncmp(a, b, length) == 0;
 }
 
-void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size)
+/* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. */
+static void list_hosts(const struct drv_session *session, char *out, size_t size)
 {
 	struct fragi_names names = {.text = out, .size = size, .separator = "; "};
 
@@ -72,7 +73,7 @@ void drv_away_add(const struct drv_session *session)
 	one->told = session->is_revoked ? session->connection : 0;
 	snprintf(one->name, sizeof(one->name), "%s", session->name);
 	snprintf(one->address, sizeof(one->address), "%s", session->peer);
-	drv_session_list_hosts(session, one->ran, sizeof(one->ran));
+	list_hosts(session, one->ran, sizeof(one->ran));
 	one->next = core->away;
 	core->away = one;
 	if (++core->away_count <= AWAY_MAX)

@@ -136,8 +136,6 @@ void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *
 
 /* away.c: workers that are not there */
 struct fw_worker_row;
-/* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. */
-void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size);
 /* Whether the names are "w" and "w#2": of two processes of a worker, or of two workers. */
 bool drv_session_is_alike(const char *a, const char *b);
 /* The worker goes: before its hosts leave it. */

@@ -131,7 +131,7 @@ struct area draw_area(double left, double top, double right, double bottom)
 	};
 }
 
-void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint)
+static void fill(struct canvas *canvas, const struct area *area, const struct paint *paint)
 {
 	const struct area seen = cut(canvas, area);
 
@@ -152,16 +152,15 @@ void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
 	if (rows <= 0 || columns <= 0)
 		return;
 	if (2 * width >= rows || 2 * width >= columns) {
-		draw_fill(canvas, area, paint);
+		fill(canvas, area, paint);
 		return;
 	}
 	inner = (struct area){area->left + width, area->top + width, area->right - width,
 			      area->bottom - width};
-	draw_fill(canvas, &(struct area){area->left, area->top, area->right, inner.top}, paint);
-	draw_fill(canvas, &(struct area){area->left, inner.bottom, area->right, area->bottom},
-		  paint);
-	draw_fill(canvas, &(struct area){area->left, inner.top, inner.left, inner.bottom}, paint);
-	draw_fill(canvas, &(struct area){inner.right, inner.top, area->right, inner.bottom}, paint);
+	fill(canvas, &(struct area){area->left, area->top, area->right, inner.top}, paint);
+	fill(canvas, &(struct area){area->left, inner.bottom, area->right, area->bottom}, paint);
+	fill(canvas, &(struct area){area->left, inner.top, inner.left, inner.bottom}, paint);
+	fill(canvas, &(struct area){inner.right, inner.top, area->right, inner.bottom}, paint);
 }
 
 /* Paints from one column to another, each with the rows within reach of the line. */
@@ -177,7 +176,7 @@ static void steep_columns(struct canvas *canvas, double x0, double y0, double x1
 
 		column.right = x + 1;
 		column.bottom += column.bottom == column.top;
-		draw_fill(canvas, &column, paint);
+		fill(canvas, &column, paint);
 	}
 }
 
@@ -333,7 +332,7 @@ void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const c
 				dots.left = left + first * scale;
 				dots.right = left + column * scale;
 				dots.bottom = dots.top + scale;
-				draw_fill(canvas, &dots, paint);
+				fill(canvas, &dots, paint);
 				column++;
 			}
 		}

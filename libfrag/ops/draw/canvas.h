@@ -36,7 +36,6 @@ struct area draw_area(double left, double top, double right, double bottom);
 /* Returns a part of a canvas, which has coordinates of its own; without rows: it lies outside. */
 struct canvas draw_part(const struct canvas *canvas, const struct area *area);
 
-void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint);
 /* Draws the outline of a rectangle, inside it. */
 void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
 		  const struct paint *paint);

@@ -12,6 +12,14 @@
 	const struct frag_tree *tensors, *color_lut, *camera_eye, *camera_look_at, *camera_up;     \
 	int64_t width, height
 
+/* The port at which they take what they draw. */
+#define DRAW_RECEIVERS                                                                             \
+	{                                                                                          \
+		.name = "receivers", .dir = FRAG_IN, .type = "tensor",                             \
+		.headline = "what the picture is made of; see tensors", .flags = FRAG_PORT_MULTI,  \
+		.tensors = FRAG_BOXES "; " FRAG_MASK                                               \
+	}
+
 #define DRAW_PARAMS(T)                                                                             \
 	FRAG_PARAM_TREE(T, tensors, "[]",                                                          \
 			.headline = "Layers: [{name, type, opacity, priority, color, "             \

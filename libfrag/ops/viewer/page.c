@@ -106,8 +106,12 @@ static struct MHD_Response *text_response(const char *type, const char *text,
 static struct MHD_Response *status_response(struct page *page)
 {
 	char text[STATUS_BYTES];
+	unsigned int watchers;
 
-	page->owner.status(page->owner.arg, viewer_page_watchers(page), text, sizeof(text));
+	pthread_mutex_lock(&page->lock);
+	watchers = page->watchers;
+	pthread_mutex_unlock(&page->lock);
+	page->owner.status(page->owner.arg, watchers, text, sizeof(text));
 	return text_response("application/json", text, MHD_RESPMEM_MUST_COPY);
 }
 
@@ -302,16 +306,6 @@ bool viewer_page_wants(struct page *page, uint64_t number)
 	wants = page->watchers > 0 && (page->newest == NULL || page->newest->number < number);
 	pthread_mutex_unlock(&page->lock);
 	return wants;
-}
-
-unsigned int viewer_page_watchers(struct page *page)
-{
-	unsigned int watchers;
-
-	pthread_mutex_lock(&page->lock);
-	watchers = page->watchers;
-	pthread_mutex_unlock(&page->lock);
-	return watchers;
 }
 
 void viewer_page_show(struct page *page, struct picture *picture)

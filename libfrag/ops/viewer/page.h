@@ -48,8 +48,6 @@ void viewer_page_destroy(struct page *page);
 
 /* Returns whether somebody looks and has not seen this picture. */
 bool viewer_page_wants(struct page *page, uint64_t number);
-/* Returns how many look. */
-unsigned int viewer_page_watchers(struct page *page);
 /* Shows a picture to all who look; takes the reference. */
 void viewer_page_show(struct page *page, struct picture *picture);
 /*

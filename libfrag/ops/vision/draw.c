@@ -19,12 +19,7 @@ struct draw {
 
 enum { RECEIVERS, OUT };
 static const struct frag_port draw_ports[] = {
-	[RECEIVERS] = {.name = "receivers",
-		       .dir = FRAG_IN,
-		       .type = "tensor",
-		       .headline = "what the picture is made of; see tensors",
-		       .flags = FRAG_PORT_MULTI,
-		       .tensors = FRAG_BOXES "; " FRAG_MASK},
+	[RECEIVERS] = DRAW_RECEIVERS,
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",

@@ -17,12 +17,7 @@ struct window {
 
 enum { RECEIVERS };
 static const struct frag_port window_ports[] = {
-	[RECEIVERS] = {.name = "receivers",
-		       .dir = FRAG_IN,
-		       .type = "tensor",
-		       .headline = "what the picture is made of; see tensors",
-		       .flags = FRAG_PORT_MULTI,
-		       .tensors = FRAG_BOXES "; " FRAG_MASK},
+	[RECEIVERS] = DRAW_RECEIVERS,
 };
 
 static const struct frag_param window_params[] = {

@@ -6,8 +6,6 @@
 #define ANCHOR_LEAST_NS INT64_C(100000000) /* nearer limits say little about a rate */
 #define TIME_MAX_NS (INT64_MAX / 4)        /* of a clock that counts since its machine began */
 
-const char *const fragi_peer_clock_state_names[] = {"acquiring", "locked", "holdover", "expired"};
-
 /* Rounded up. */
 static int64_t drift_up_ns(int64_t rate, int64_t ns)
 {

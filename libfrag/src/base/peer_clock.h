@@ -21,7 +21,6 @@ enum fragi_peer_clock_state {
 	FRAGI_PEER_CLOCK_HOLDOVER, /* no round trip of late: the bound grows */
 	FRAGI_PEER_CLOCK_EXPIRED,  /* for so long that nothing is converted any more */
 };
-FRAGI_API extern const char *const fragi_peer_clock_state_names[];
 
 #define FRAGI_PEER_CLOCK_LOCK 4u                   /* round trips in a row that agree */
 #define FRAGI_PEER_CLOCK_RATE_MAX INT64_C(1000000) /* ns a second: two kernels that slew */

@@ -5,7 +5,7 @@
 #define PRIORITY_MAX 99
 #define RUNTIME_MIN_NS 1024 /* the kernel counts in units of this */
 
-const char *fragi_sched_policy_name(enum fragi_sched_policy policy)
+static const char *policy_name(enum fragi_sched_policy policy)
 {
 	static const char *const names[] = {
 		[FRAGI_SCHED_FIFO] = "fifo",
@@ -39,7 +39,7 @@ const char *fragi_realtime_text(const struct fragi_realtime *realtime, char *out
 
 void fragi_realtime_json(const struct fragi_realtime *realtime, FILE *out)
 {
-	fprintf(out, "{\"policy\": \"%s\"", fragi_sched_policy_name(realtime->policy));
+	fprintf(out, "{\"policy\": \"%s\"", policy_name(realtime->policy));
 	if (realtime->policy == FRAGI_SCHED_FIFO || realtime->policy == FRAGI_SCHED_RR)
 		fprintf(out, ", \"priority\": %u", realtime->priority);
 	if (realtime->policy == FRAGI_SCHED_DEADLINE)

@@ -24,8 +24,6 @@ struct fragi_realtime {
 	uint64_t runtime_ns, deadline_ns, period_ns; /* deadline */
 };
 
-/* "fifo"; of one that is none: "other" */
-FRAGI_API const char *fragi_sched_policy_name(enum fragi_sched_policy policy);
 /* Writes it for people: "SCHED_FIFO, priority 50". Returns out. */
 FRAGI_API const char *fragi_realtime_text(const struct fragi_realtime *realtime, char *out,
 					  size_t size);

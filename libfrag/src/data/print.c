@@ -249,7 +249,8 @@ void fragi_value_print(const struct frag_type *type, const void *value, size_t s
 		print_info(info, value, size, max_elements, out);
 }
 
-void fragi_dtype_name(struct frag_dtype dtype, char *out, size_t size)
+/* "float32", "uint8"; as NumPy calls it. */
+static void write_dtype(struct frag_dtype dtype, char *out, size_t size)
 {
 	static const char *const names[] = {"int", "uint", "float", "", "bfloat", "complex"};
 
@@ -294,7 +295,7 @@ void fragi_tensor_print(const struct frag_tensor *tensor, bool with_content, uin
 	const struct frag_dltensor *dl = &tensor->dl;
 	char dtype[16];
 
-	fragi_dtype_name(dl->dtype, dtype, sizeof(dtype));
+	write_dtype(dl->dtype, dtype, sizeof(dtype));
 	fprintf(out, "{\"dtype\": \"%s\", \"shape\": [", dtype);
 	for (int32_t d = 0; d < dl->ndim; d++)
 		fprintf(out, "%s%" PRId64, d > 0 ? ", " : "", dl->shape[d]);

@@ -18,7 +18,5 @@ FRAGI_API void fragi_value_print(const struct frag_type *type, const void *value
 /* - with_content: the data may be read */
 FRAGI_API void fragi_tensor_print(const struct frag_tensor *tensor, bool with_content,
 				  uint64_t max_elements, FILE *out);
-/* "float32", "uint8"; as NumPy calls it. */
-FRAGI_API void fragi_dtype_name(struct frag_dtype dtype, char *out, size_t size);
 
 #endif

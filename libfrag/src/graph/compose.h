@@ -206,10 +206,6 @@ struct frag_string_list fragi_condition_names(const struct frag_condition *condi
 int fragi_condition_bind_terms(struct frag_op *op, uint32_t index);
 void fragi_conditions_fini(struct frag_op *op);
 /* resources.c; as above */
-/* type: the table, where the object names none */
-struct frag_resource *fragi_resource_make(struct frag_fragment *fragment,
-					  const struct fragi_spec_object *object,
-					  const struct frag_resource_type *type);
 /* One that the graph declares. NULL also when the text has errors about it. */
 struct frag_resource *fragi_resource_make_declared(struct frag_fragment *fragment,
 						   const struct fragi_spec_object *object);

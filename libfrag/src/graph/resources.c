@@ -192,9 +192,10 @@ static struct frag_resource *make(struct frag_fragment *fragment, const char *su
 	return resource;
 }
 
-struct frag_resource *fragi_resource_make(struct frag_fragment *fragment,
-					  const struct fragi_spec_object *object,
-					  const struct frag_resource_type *type)
+/* type: the table, where the object names none. NULL: an error is reported. */
+static struct frag_resource *make_of_object(struct frag_fragment *fragment,
+					    const struct fragi_spec_object *object,
+					    const struct frag_resource_type *type)
 {
 	const char *name = object->name;
 	const char *subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
@@ -244,7 +245,7 @@ struct frag_resource *fragi_resource_make_declared(struct frag_fragment *fragmen
 		return NULL;
 	}
 	fragment->making->scope = object->scope;
-	resource = fragi_resource_make(fragment, object, NULL);
+	resource = make_of_object(fragment, object, NULL);
 	if (resource != NULL && object->kind == FRAGI_OBJECT_SERVICE)
 		fragi_service_register(fragment, resource, object->id, object->place);
 	if (resource != NULL && object->kind == FRAGI_OBJECT_LOGGER)
@@ -280,7 +281,7 @@ static struct frag_resource *make_resource(struct frag_fragment *fragment, const
 		return NULL;
 	}
 	object.name = name != NULL ? name : "";
-	return fragi_resource_make(fragment, &object, type);
+	return make_of_object(fragment, &object, type);
 }
 
 struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,

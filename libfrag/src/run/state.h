@@ -222,7 +222,5 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 void fragi_run_watch(struct fragi_run *run);
 /* It is halted: warns of the messages that wait at inputs, if that is because it rests. */
 void fragi_run_report_waiting(const struct fragi_run *run);
-/* nudges then, unless something earlier does */
-void fragi_run_at(struct fragi_run *run, int64_t when_ns);
 
 #endif

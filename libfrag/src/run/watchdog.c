@@ -23,7 +23,8 @@
 #define WATCH_NS 100000000 /* it is called at least so often */
 #define NAMED_INPUTS 3     /* in a sentence about many */
 
-void fragi_run_at(struct fragi_run *run, int64_t when_ns)
+/* The run is nudged then, unless something earlier does so. */
+static void wake_at(struct fragi_run *run, int64_t when_ns)
 {
 	struct itimerspec at = {.it_value = {when_ns / 1000000000, when_ns % 1000000000}}, now;
 
@@ -145,7 +146,7 @@ static void watch_time(struct fragi_run *run)
 		if (!fragi_run_limit_is_over(fragment)) {
 			at_ns = fragi_run_limit_ns(fragment);
 			if (at_ns != INT64_MAX)
-				fragi_run_at(run, at_ns);
+				wake_at(run, at_ns);
 			continue;
 		}
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
@@ -322,7 +323,7 @@ static void watch_rest(struct fragi_run *run, int64_t now_ns)
 		run->idle_reported_ns = 0;
 	}
 	if (now_ns - run->rest_since_ns < timeout_ns) {
-		fragi_run_at(run, run->rest_since_ns + timeout_ns);
+		wake_at(run, run->rest_since_ns + timeout_ns);
 		return;
 	}
 	report_idle(run, now_ns);

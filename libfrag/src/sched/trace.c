@@ -69,7 +69,7 @@ static uint64_t count_of(const _Atomic uint64_t *counter)
  * Inside a process a message has the place in the queue, which is the same at both ends. Between
  * hosts it is the count of those that have left: what was dropped here before is not among them.
  */
-uint64_t fragi_trace_sent(const struct fragi_tx *tx)
+static uint64_t sent_by(const struct fragi_tx *tx)
 {
 	uint64_t sent;
 
@@ -81,7 +81,7 @@ uint64_t fragi_trace_sent(const struct fragi_tx *tx)
 	return sent;
 }
 
-uint64_t fragi_trace_received(const struct fragi_rx *rx)
+static uint64_t received_by(const struct fragi_rx *rx)
 {
 	return count_of(&rx->queue.head);
 }
@@ -111,8 +111,7 @@ static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, 
 		FRAGI_PROBE(receive, exec->op->subject, in->port, n);
 		out[count++] = (struct fragi_trace_record){
 			.begin = begin,
-			.value =
-				exec->timing != NULL ? fragi_trace_received(in->rx) - n : in->first,
+			.value = exec->timing != NULL ? received_by(in->rx) - n : in->first,
 			.object = in->row & 0xffffff,
 			.kind = FRAGI_TRACE_RECEIVED,
 			.count = n & 0xffffff,
@@ -128,7 +127,7 @@ static uint32_t gather(struct fragi_exec *exec, struct fragi_exec_trace *trace, 
 		FRAGI_PROBE(emit, exec->op->subject, to->port, n);
 		out[count++] = (struct fragi_trace_record){
 			.begin = begin,
-			.value = fragi_trace_sent(to->tx) - n,
+			.value = sent_by(to->tx) - n,
 			.object = to->row & 0xffffff,
 			.kind = FRAGI_TRACE_SENT,
 			.count = n & 0xffffff,
@@ -190,7 +189,7 @@ static int compute(void *self, struct frag_tick *tick)
 	 * there when the tick began.
 	 */
 	for (uint32_t i = 0; i < trace->rx_count; i++)
-		trace->rxs[i].first = fragi_trace_received(trace->rxs[i].rx);
+		trace->rxs[i].first = received_by(trace->rxs[i].rx);
 	FRAGI_PROBE(tick__begin, exec->op->subject);
 	if (trace->works != NULL)
 		exec->op->stream->has_work = false;

@@ -33,8 +33,4 @@ void fragi_exec_trace_use(const struct fragi_exec *exec, uint32_t use);
 void fragi_exec_trace_late(const struct fragi_exec *exec, const struct fragi_exec *blamed,
 			   uint32_t cause, uint64_t took_ns);
 
-/* Of the messages that an end of a flow has counted, the number of the next one. */
-uint64_t fragi_trace_sent(const struct fragi_tx *tx);
-uint64_t fragi_trace_received(const struct fragi_rx *rx);
-
 #endif

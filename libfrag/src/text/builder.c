@@ -33,6 +33,19 @@ void fragi_builder_fini(struct fragi_builder *builder)
 	fragi_strmap_fini(&builder->pinned);
 }
 
+int fragi_builder_end_part(struct fragi_builder *builder, struct fragi_arena *arena)
+{
+	struct fragi_spec *scratch = builder->spec;
+	int r = builder->no_memory ? -ENOMEM : fragi_builder_failed(builder) ? -EINVAL : 0;
+
+	fragi_builder_fini(builder);
+	fragi_diag_fini(&scratch->warnings);
+	fragi_diag_fini(&scratch->remarks);
+	scratch->arena.limit_bytes = arena->limit_bytes;
+	*arena = scratch->arena;
+	return r;
+}
+
 bool fragi_builder_failed(const struct fragi_builder *builder)
 {
 	return builder->no_memory ||
@@ -56,6 +69,22 @@ char *fragi_builder_strdup(struct fragi_builder *builder, const char *text)
 	char *copy = fragi_arena_strdup(&builder->spec->arena, text);
 
 	if (copy == NULL && text != NULL)
+		builder->no_memory = true;
+	return copy;
+}
+
+char *fragi_builder_trimmed(struct fragi_builder *builder, const char *text, size_t length)
+{
+	char *copy;
+
+	while (length > 0 && (*text == ' ' || *text == '\t')) {
+		text++;
+		length--;
+	}
+	while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
+	copy = fragi_arena_strndup(&builder->spec->arena, text, length);
+	if (copy == NULL)
 		builder->no_memory = true;
 	return copy;
 }

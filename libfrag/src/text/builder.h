@@ -77,10 +77,17 @@ struct fragi_origin {
 void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_source *source,
 			struct fragi_spec *spec, struct fragi_diag *diag);
 void fragi_builder_fini(struct fragi_builder *builder); /* not the spec */
+/*
+ * Ends one that reads a part of a graph into a spec of its own, which has had arena: gives that
+ * back with all that was read. Returns 0, -EINVAL (there were errors) or -ENOMEM.
+ */
+int fragi_builder_end_part(struct fragi_builder *builder, struct fragi_arena *arena);
 bool fragi_builder_failed(const struct fragi_builder *builder);
 /* Returns zeroed memory from the spec's arena. NULL: out of memory (recorded). */
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size);
 char *fragi_builder_strdup(struct fragi_builder *builder, const char *text);
+/* Copies a text without the blanks around it. */
+char *fragi_builder_trimmed(struct fragi_builder *builder, const char *text, size_t length);
 /* The path of a file that the graph names: a relative one starts in the graph's folder. */
 char *fragi_builder_path(struct fragi_builder *builder, const char *path);
 /* "f.o" */

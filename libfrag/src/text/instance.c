@@ -171,9 +171,8 @@ int fragi_spec_instance_read(const struct fragi_spec *spec, struct fragi_arena *
 	static const struct fragi_spec_source nothing = {0};
 	struct fragi_spec scratch = {.arena = *arena, .application = fragment};
 	struct fragi_spec_instance instance = {.content = {.name = fragment}};
-	const size_t limit_bytes = arena->limit_bytes;
 	struct fragi_builder builder;
-	int r = 0;
+	int r;
 
 	fragi_builder_init(&builder, &nothing, &scratch, diag);
 	builder.outer_scope = outer;
@@ -186,15 +185,7 @@ int fragi_spec_instance_read(const struct fragi_spec *spec, struct fragi_arena *
 		list_ports(&builder, fragment, name, subgraph, &instance);
 		read_content(&builder, &instance.content);
 	}
-	if (builder.no_memory)
-		r = -ENOMEM;
-	else if (fragi_builder_failed(&builder))
-		r = -EINVAL;
-	fragi_builder_fini(&builder);
-	fragi_diag_fini(&scratch.warnings);
-	fragi_diag_fini(&scratch.remarks);
-	*arena = scratch.arena;
-	arena->limit_bytes = limit_bytes;
+	r = fragi_builder_end_part(&builder, arena);
 	*out_instance = instance;
 	return r;
 }

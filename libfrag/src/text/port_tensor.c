@@ -37,8 +37,9 @@ bool fragi_port_tensor_next(const char **rest, struct fragi_port_tensor *out)
 	       (out->converter_length > 0 || text == length);
 }
 
-bool fragi_port_tensor_find(const char *tensors, const struct fragi_port_tensor *kind,
-			    struct fragi_port_tensor *out)
+/* Finds the declaration of a kind. */
+static bool find_kind(const char *tensors, const struct fragi_port_tensor *kind,
+		      struct fragi_port_tensor *out)
 {
 	while (fragi_port_tensor_next(&tensors, out))
 		if (out->kind_length == kind->kind_length &&
@@ -59,7 +60,7 @@ bool fragi_port_tensors_are_valid(const char *tensors)
 			return false;
 	do {
 		if (!fragi_port_tensor_next(&rest, &tensor) ||
-		    !fragi_port_tensor_find(tensors, &tensor, &first) || first.kind != tensor.kind)
+		    !find_kind(tensors, &tensor, &first) || first.kind != tensor.kind)
 			return false;
 	} while (*rest != '\0');
 	return true;
@@ -72,7 +73,7 @@ bool fragi_port_tensors_differ(const char *sent, const char *taken,
 	if (sent == NULL || taken == NULL)
 		return false;
 	while (fragi_port_tensor_next(&sent, out_sent))
-		if (fragi_port_tensor_find(taken, out_sent, out_taken) &&
+		if (find_kind(taken, out_sent, out_taken) &&
 		    (out_sent->text_length != out_taken->text_length ||
 		     memcmp(out_sent->text, out_taken->text, out_sent->text_length) != 0))
 			return true;

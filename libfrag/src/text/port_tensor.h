@@ -22,9 +22,6 @@ struct fragi_port_tensor {
  * Returns false at the end, or when what is there is no declaration.
  */
 FRAGI_API bool fragi_port_tensor_next(const char **rest, struct fragi_port_tensor *out);
-/* Finds the declaration of a kind. */
-bool fragi_port_tensor_find(const char *tensors, const struct fragi_port_tensor *kind,
-			    struct fragi_port_tensor *out);
 /* True if tensors is a list of declarations of different kinds, of a length that is allowed. */
 bool fragi_port_tensors_are_valid(const char *tensors);
 /*

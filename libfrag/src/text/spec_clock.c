@@ -160,21 +160,12 @@ int fragi_spec_clock_from_settings(struct fragi_arena *arena, struct fragi_diag 
 	struct fragi_node map = {.kind = FRAGI_NODE_MAP};
 	struct fragi_spec_clock clock = {0};
 	struct fragi_builder builder;
-	const size_t limit_bytes = arena->limit_bytes;
-	int r = 0;
+	int r;
 
 	fragi_builder_init(&builder, &nothing, &scratch, diag);
 	if (make_map(&builder, type, settings, count, &map))
 		fragi_spec_read_clock(&builder, &map, subject, &clock);
-	if (builder.no_memory)
-		r = -ENOMEM;
-	else if (fragi_builder_failed(&builder))
-		r = -EINVAL;
-	fragi_builder_fini(&builder);
-	fragi_diag_fini(&scratch.warnings);
-	fragi_diag_fini(&scratch.remarks);
-	*arena = scratch.arena;
-	arena->limit_bytes = limit_bytes;
+	r = fragi_builder_end_part(&builder, arena);
 	if (r == 0)
 		*out_config = clock.config;
 	return r;

@@ -34,23 +34,6 @@ void fragi_spec_read_policy(struct fragi_builder *builder, struct fragi_node *no
 		*(enum frag_policy *)out = (enum frag_policy)policies[i];
 }
 
-/* Copies a text without the blanks around it. */
-static char *trimmed(struct fragi_builder *builder, const char *text, size_t length)
-{
-	char *copy;
-
-	while (length > 0 && (*text == ' ' || *text == '\t')) {
-		text++;
-		length--;
-	}
-	while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-		length--;
-	copy = fragi_arena_strndup(&builder->spec->arena, text, length);
-	if (copy == NULL)
-		builder->no_memory = true;
-	return copy;
-}
-
 /* Removes an end that was refused, so that no further error about it is reported. */
 static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
 {
@@ -191,8 +174,8 @@ static void read_arrow(struct fragi_builder *builder, const struct fragi_node *n
 			node->text);
 		return;
 	}
-	from = trimmed(builder, node->text, (size_t)(arrow - node->text));
-	to = trimmed(builder, arrow + 2, strlen(arrow + 2));
+	from = fragi_builder_trimmed(builder, node->text, (size_t)(arrow - node->text));
+	to = fragi_builder_trimmed(builder, arrow + 2, strlen(arrow + 2));
 	flow->to = fragi_builder_alloc(builder, 1, sizeof(*flow->to));
 	if (from == NULL || to == NULL || flow->to == NULL)
 		return;

@@ -110,14 +110,9 @@ static struct fragi_node *copy_of(struct fragi_builder *builder, const struct le
 			copy->origin = level->origins;
 		return copy;
 	}
-	if (!fragi_subgraph_spend(builder, node))
-		return NULL;
-	copy = fragi_builder_alloc(builder, 1, sizeof(*copy));
+	copy = fragi_subgraph_copy_alone(builder, node);
 	if (copy == NULL)
 		return NULL;
-	*copy = *node;
-	copy->first = copy->last = copy->next = NULL;
-	copy->count = 0;
 	if (copy->kind == FRAGI_NODE_SCALAR && copy->origin == NULL)
 		copy->origin = level->origins;
 	if (is_own_resource(builder, level, node)) {

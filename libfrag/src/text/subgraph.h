@@ -80,6 +80,9 @@ struct fragi_node *fragi_subgraph_node(struct fragi_builder *builder, enum fragi
 void fragi_subgraph_append(struct fragi_node *parent, struct fragi_node *child);
 /* Counts what was made for instances. Returns whether it was still allowed; reports it once. */
 bool fragi_subgraph_spend(struct fragi_builder *builder, const struct fragi_node *place);
+/* Copies a node without what is below it. NULL: too many, or out of memory. */
+struct fragi_node *fragi_subgraph_copy_alone(struct fragi_builder *builder,
+					     const struct fragi_node *node);
 
 /*
  * subgraph_merge.c: merges an override into what an instance has made: maps are merged, conditions

@@ -16,22 +16,6 @@ struct ends {
 	bool failed;     /* an error was reported */
 };
 
-static const char *trimmed(struct fragi_builder *builder, const char *text, size_t length)
-{
-	const char *copy;
-
-	while (length > 0 && (*text == ' ' || *text == '\t')) {
-		text++;
-		length--;
-	}
-	while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-		length--;
-	copy = fragi_arena_strndup(&builder->spec->arena, text, length);
-	if (copy == NULL)
-		builder->no_memory = true;
-	return copy;
-}
-
 bool fragi_subgraph_split(struct fragi_builder *builder, const char *text, const char **out_from,
 			  const char **out_to)
 {
@@ -39,8 +23,8 @@ bool fragi_subgraph_split(struct fragi_builder *builder, const char *text, const
 
 	if (arrow == NULL || strstr(arrow + 2, "->") != NULL)
 		return false;
-	*out_from = trimmed(builder, text, (size_t)(arrow - text));
-	*out_to = trimmed(builder, arrow + 2, strlen(arrow + 2));
+	*out_from = fragi_builder_trimmed(builder, text, (size_t)(arrow - text));
+	*out_to = fragi_builder_trimmed(builder, arrow + 2, strlen(arrow + 2));
 	return *out_from != NULL && *out_to != NULL;
 }
 

@@ -109,19 +109,29 @@ struct fragi_node *fragi_subgraph_values(struct fragi_builder *builder,
 	return values;
 }
 
-/* Copies a value with all below it. NULL: too many, or out of memory. */
-static struct fragi_node *copy_value(struct fragi_builder *builder, const struct fragi_node *value)
+struct fragi_node *fragi_subgraph_copy_alone(struct fragi_builder *builder,
+					     const struct fragi_node *node)
 {
-	struct fragi_node *copy, *below;
+	struct fragi_node *copy;
 
-	if (!fragi_subgraph_spend(builder, value))
+	if (!fragi_subgraph_spend(builder, node))
 		return NULL;
 	copy = fragi_builder_alloc(builder, 1, sizeof(*copy));
 	if (copy == NULL)
 		return NULL;
-	*copy = *value;
+	*copy = *node;
 	copy->first = copy->last = copy->next = NULL;
 	copy->count = 0;
+	return copy;
+}
+
+/* Copies a value with all below it. NULL: too many, or out of memory. */
+static struct fragi_node *copy_value(struct fragi_builder *builder, const struct fragi_node *value)
+{
+	struct fragi_node *copy = fragi_subgraph_copy_alone(builder, value), *below;
+
+	if (copy == NULL)
+		return NULL;
 	for (const struct fragi_node *child = value->first; child != NULL; child = child->next) {
 		below = copy_value(builder, child);
 		if (below == NULL)
