@@ -569,10 +569,7 @@ HOSTS_TEST(a_host_that_is_halted_ends_the_other_by_its_closes)
 
 static const struct frag_op_type *const stamp_ops[] = {&stamper_type, &pair_type, &many_type,
 						       &source_type};
-static const struct frag_plugin stamp_plugin = {.struct_size = sizeof(struct frag_plugin),
-						.abi_major = FRAG_ABI_MAJOR,
-						.name = "stamps",
-						.version = "1",
+static const struct frag_plugin stamp_plugin = {TEST_PLUGIN_INIT, .name = "stamps",
 						FRAG_OPS(stamp_ops)};
 
 /* Each message that left the first host is delivered or dropped once, on one side. */

@@ -73,6 +73,18 @@ static void close_pair(struct pair *pair)
 	cr_expect_eq(fake.used(), 0, "memory of the GPU is left");
 }
 
+/* With such a pair of one kind. */
+#define SENT_TEST(suite, name, kind)                                                               \
+	static void name##_by(struct pair *pair);                                                  \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		struct pair pair;                                                                  \
+		open_pair(&pair, kind);                                                            \
+		name##_by(&pair);                                                                  \
+		close_pair(&pair);                                                                 \
+	}                                                                                          \
+	static void name##_by(struct pair *pair)
+
 static int released;
 
 static void on_release(void *context)
@@ -130,43 +142,37 @@ static void expect_way(const struct pair *pair, uint64_t mapped, uint64_t staged
 	cr_expect_eq(atomic_load(&pair->tx_row->gpu_staged), staged);
 }
 
-Test(shm_gpu, memory_of_a_gpu_is_not_copied)
+SENT_TEST(shm_gpu, memory_of_a_gpu_is_not_copied, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 	int copies;
 
-	open_pair(&pair, &kind_shm);
 	copies = fake.calls("cuMemcpyAsync");
-	message = pass(&pair, area + 4096, BYTES);
+	message = pass(pair, area + 4096, BYTES);
 	cr_expect_eq(dl_of(message)->device.type, FRAG_DEVICE_CUDA);
 	cr_expect(gpu_holds(frag_tensor_data(frag_message_tensor(message, NULL)), BYTES, 'z'));
 	cr_expect_eq(fake.calls("cuMemcpyAsync"), copies);
 	gpu_fill(area + 4096, BYTES, 'y');
 	cr_expect(gpu_holds(dl_of(message)->data, BYTES, 'y'), "it is the sender's memory");
 	frag_message_unref(message);
-	expect_way(&pair, 1, 0);
-	cr_expect_eq(atomic_load(&pair.tx_row->copied_out), 0);
-	cr_expect_eq(atomic_load(&pair.rx_row->copied_in), 0);
-	close_pair(&pair);
+	expect_way(pair, 1, 0);
+	cr_expect_eq(atomic_load(&pair->tx_row->copied_out), 0);
+	cr_expect_eq(atomic_load(&pair->rx_row->copied_in), 0);
 }
 
-Test(shm_gpu, memory_is_mapped_once_whatever_is_sent)
+SENT_TEST(shm_gpu, memory_is_mapped_once_whatever_is_sent, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 	int mapped;
 
-	open_pair(&pair, &kind_shm);
 	mapped = fake.calls("cuMemMap");
 	for (int64_t bytes = 1; bytes <= (int64_t)AREA_BYTES; bytes *= 4) {
-		message = pass(&pair, area + AREA_BYTES - bytes, bytes);
+		message = pass(pair, area + AREA_BYTES - bytes, bytes);
 		cr_expect(gpu_holds(dl_of(message)->data, (size_t)bytes, 'z'));
 		frag_message_unref(message);
 	}
 	cr_expect_eq(fake.calls("cuMemMap"), mapped);
-	expect_way(&pair, 11, 0);
-	close_pair(&pair);
+	expect_way(pair, 11, 0);
 }
 
 Test(shm_gpu, a_receiver_cannot_write_to_what_it_got)
@@ -186,19 +192,16 @@ Test(shm_gpu, a_receiver_cannot_write_to_what_it_got)
 	close_hosts(&pair);
 }
 
-Test(shm_gpu, the_sender_has_its_memory_back_when_the_receiver_lets_go)
+SENT_TEST(shm_gpu, the_sender_has_its_memory_back_when_the_receiver_lets_go, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
-	message = pass(&pair, area, BYTES);
-	pair_settle(&pair);
+	message = pass(pair, area, BYTES);
+	pair_settle(pair);
 	cr_expect_eq(released, 0);
 	frag_message_unref(message);
-	pair_settle(&pair);
+	pair_settle(pair);
 	cr_expect_eq(released, 1);
-	close_pair(&pair);
 }
 
 Test(shm_gpu, a_message_stays_whole_when_its_sender_is_gone)
@@ -255,115 +258,98 @@ static bool have_arrived(struct pair *pair)
 	return fragi_rx_available(pair->rx) == 3;
 }
 
-Test(shm_gpu, a_message_leaves_when_the_gpu_has_written_it)
+SENT_TEST(shm_gpu, a_message_leaves_when_the_gpu_has_written_it, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
 	open_stream();
 	fake.hold(true);
-	send_late(&pair, area, 'n');
-	pair_settle(&pair);
-	cr_expect_eq(fragi_rx_available(pair.rx), 0, "emit has not waited, and nothing came");
+	send_late(pair, area, 'n');
+	pair_settle(pair);
+	cr_expect_eq(fragi_rx_available(pair->rx), 0, "emit has not waited, and nothing came");
 	fake.hold(false);
-	cr_assert(pair_until(&pair, has_arrived));
-	message = take(&pair);
+	cr_assert(pair_until(pair, has_arrived));
+	message = take(pair);
 	cr_expect(gpu_holds(dl_of(message)->data, BYTES, 'n'));
 	frag_message_unref(message);
-	expect_way(&pair, 1, 0);
+	expect_way(pair, 1, 0);
 	close_stream();
-	close_pair(&pair);
 }
 
-Test(shm_gpu, what_is_emitted_later_stays_behind)
+SENT_TEST(shm_gpu, what_is_emitted_later_stays_behind, &kind_shm)
 {
 	static const char values[] = {'n', 'o', 'z'};
 	struct frag_message *message;
-	struct pair pair;
 	int64_t bytes = BYTES;
 	struct frag_dltensor dl = {.device = GPU, .ndim = 1, .dtype = U8, .shape = &bytes};
 
-	open_pair(&pair, &kind_shm);
 	open_stream();
 	fake.hold(true);
-	send_late(&pair, area, 'n');
-	send_late(&pair, area + BYTES, 'o');
+	send_late(pair, area, 'n');
+	send_late(pair, area + BYTES, 'o');
 	dl.data = area + 2 * BYTES;
-	send_dl(&pair, &dl);
-	pair_settle(&pair);
-	cr_expect_eq(fragi_rx_available(pair.rx), 0);
+	send_dl(pair, &dl);
+	pair_settle(pair);
+	cr_expect_eq(fragi_rx_available(pair->rx), 0);
 	fake.hold(false);
-	cr_assert(pair_until(&pair, have_arrived));
+	cr_assert(pair_until(pair, have_arrived));
 	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++) {
-		message = take(&pair);
+		message = take(pair);
 		cr_expect(gpu_holds(dl_of(message)->data, BYTES, (uint8_t)values[i]), "%zu", i);
 		frag_message_unref(message);
 	}
 	close_stream();
-	close_pair(&pair);
 }
 
-Test(shm_gpu, a_close_comes_after_what_the_gpu_still_writes)
+SENT_TEST(shm_gpu, a_close_comes_after_what_the_gpu_still_writes, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
 	open_stream();
 	fake.hold(true);
-	send_late(&pair, area, 'n');
-	pair.tx->ops->close(pair.tx);
-	pair_settle(&pair);
-	cr_expect(!fragi_rx_is_finished(pair.rx));
+	send_late(pair, area, 'n');
+	pair->tx->ops->close(pair->tx);
+	pair_settle(pair);
+	cr_expect(!fragi_rx_is_finished(pair->rx));
 	fake.hold(false);
-	cr_assert(pair_until(&pair, has_arrived));
-	message = take(&pair);
+	cr_assert(pair_until(pair, has_arrived));
+	message = take(pair);
 	cr_expect(gpu_holds(dl_of(message)->data, BYTES, 'n'));
 	frag_message_unref(message);
-	pair_settle(&pair);
-	cr_expect(fragi_rx_is_finished(pair.rx));
+	pair_settle(pair);
+	cr_expect(fragi_rx_is_finished(pair->rx));
 	close_stream();
-	close_pair(&pair);
 }
 
 /* The receiver ends first: the message is dropped, and its memory returned after the kernel. */
-Test(shm_gpu, memory_of_a_dropped_message_comes_back_after_its_kernel)
+SENT_TEST(shm_gpu, memory_of_a_dropped_message_comes_back_after_its_kernel, &kind_shm)
 {
-	struct pair pair;
-
-	open_pair(&pair, &kind_shm);
 	open_stream();
 	fake.hold(true);
-	send_late(&pair, area, 'n');
-	fragi_rx_close(pair.rx);
-	pair_settle(&pair);
-	cr_expect_eq(atomic_load(&pair.tx_row->tx_dropped[FRAGI_DROP_RECEIVER_DONE]), 1);
+	send_late(pair, area, 'n');
+	fragi_rx_close(pair->rx);
+	pair_settle(pair);
+	cr_expect_eq(atomic_load(&pair->tx_row->tx_dropped[FRAGI_DROP_RECEIVER_DONE]), 1);
 	cr_expect_eq(released, 0);
 	fake.hold(false);
 	close_stream();
 	cr_expect_eq(released, 1);
-	close_pair(&pair);
 }
 
-Test(shm_gpu, a_gpu_that_fails_while_it_writes_ends_the_host)
+SENT_TEST(shm_gpu, a_gpu_that_fails_while_it_writes_ends_the_host, &kind_shm)
 {
-	struct pair pair;
-
-	open_pair(&pair, &kind_shm);
 	open_stream();
 	fake.hold(true);
 	fake.fail("cuEventQuery", 1, 700);
-	send_late(&pair, area, 'n');
-	pair_settle(&pair);
-	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
+	send_late(pair, area, 'n');
+	pair_settle(pair);
+	cr_expect_eq(atomic_load(&pair->faults[0]), 1);
 	cr_expect_str_eq(
-		pair.sentence[0],
+		pair->sentence[0],
 		"one.tx: a message that it has emitted cannot be sent: the GPU that writes or copies it has failed: GPU 0 (Fake 0): cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered");
-	cr_expect_eq(fragi_rx_available(pair.rx), 0);
+	cr_expect_eq(fragi_rx_available(pair->rx), 0);
 	fake.hold(false);
 	close_stream();
-	close_pair(&pair);
 }
 
 /* What cannot be handed over is staged, and arrives on the GPU all the same. */
@@ -390,41 +376,33 @@ static void expect_area_staged(struct pair *pair)
 	expect_staged(pair, &dl, (size_t)bytes);
 }
 
-Test(shm_gpu, memory_of_no_area_is_staged)
+SENT_TEST(shm_gpu, memory_of_no_area_is_staged, &kind_shm)
 {
 	int64_t bytes = BYTES;
 	struct frag_dltensor dl = {.device = GPU, .ndim = 1, .dtype = U8, .shape = &bytes};
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
 	cr_assert_eq(fragi_alloc_on(NULL, GPU, (size_t)bytes, &dl.data), 0);
 	gpu_fill(dl.data, (size_t)bytes, 'z');
-	expect_staged(&pair, &dl, (size_t)bytes);
+	expect_staged(pair, &dl, (size_t)bytes);
 	fragi_free_on(NULL, GPU, dl.data);
-	close_pair(&pair);
 }
 
-Test(shm_gpu, an_area_that_is_made_later_is_staged)
+SENT_TEST(shm_gpu, an_area_that_is_made_later_is_staged, &kind_shm)
 {
 	int64_t bytes = BYTES;
 	struct frag_dltensor dl = {.device = GPU, .ndim = 1, .dtype = U8, .shape = &bytes};
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
-	cr_assert_eq(fragi_alloc_on(areas_of(&pair, 0), GPU, (size_t)bytes, &dl.data), 0);
+	cr_assert_eq(fragi_alloc_on(areas_of(pair, 0), GPU, (size_t)bytes, &dl.data), 0);
 	gpu_fill(dl.data, (size_t)bytes, 'z');
-	expect_staged(&pair, &dl, (size_t)bytes);
-	fragi_free_on(areas_of(&pair, 0), GPU, dl.data);
-	close_pair(&pair);
+	expect_staged(pair, &dl, (size_t)bytes);
+	fragi_free_on(areas_of(pair, 0), GPU, dl.data);
 }
 
-Test(shm_gpu, a_tensor_with_gaps_is_staged)
+SENT_TEST(shm_gpu, a_tensor_with_gaps_is_staged, &kind_shm)
 {
 	int64_t shape[] = {100, 10}, strides[] = {64, 1};
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
-	expect_staged(&pair,
+	expect_staged(pair,
 		      &(struct frag_dltensor){.data = area,
 					      .device = GPU,
 					      .ndim = 2,
@@ -432,16 +410,11 @@ Test(shm_gpu, a_tensor_with_gaps_is_staged)
 					      .shape = shape,
 					      .strides = strides},
 		      1000);
-	close_pair(&pair);
 }
 
-Test(shm_gpu, an_encrypted_flow_stages)
+SENT_TEST(shm_gpu, an_encrypted_flow_stages, &kind_encrypted_shm)
 {
-	struct pair pair;
-
-	open_pair(&pair, &kind_encrypted_shm);
-	expect_area_staged(&pair);
-	close_pair(&pair);
+	expect_area_staged(pair);
 }
 
 Test(shm_gpu, a_receiver_that_cannot_map_gets_copies)
@@ -493,19 +466,16 @@ Test(shm_gpu, a_call_that_fails_costs_a_copy_and_no_more)
 }
 
 /* As many as there can be, and one more. */
-Test(shm_gpu, more_areas_than_there_can_be_are_refused)
+SENT_TEST(shm_gpu, more_areas_than_there_can_be_are_refused, &kind_shm)
 {
 	struct frag_resource *areas;
-	struct pair pair;
 	void *others[64];
 
-	open_pair(&pair, &kind_shm);
-	areas = areas_of(&pair, 0);
+	areas = areas_of(pair, 0);
 	for (int i = 0; i < 64; i++)
 		cr_assert_eq(fragi_alloc_on(areas, GPU, 1000, &others[i]), i < 63 ? 0 : -ENOTSUP);
 	for (int i = 0; i < 63; i++)
 		fragi_free_on(areas, GPU, others[i]);
-	close_pair(&pair);
 }
 
 /* Pools of the driver, in a host whose memory others map. */
@@ -679,17 +649,14 @@ Test(shm_gpu, a_tensor_of_a_pool_outlives_its_sender)
 	cr_expect_eq(fake.used(), 0, "the last message takes the memory along");
 }
 
-Test(shm_gpu, a_host_that_follows_another_maps_its_areas)
+SENT_TEST(shm_gpu, a_host_that_follows_another_maps_its_areas, &kind_shm)
 {
 	struct frag_message *message;
-	struct pair pair;
 
-	open_pair(&pair, &kind_shm);
-	frag_message_unref(pass(&pair, area, BYTES));
-	pair_replace(&pair, 1);
-	message = pass(&pair, area, BYTES);
+	frag_message_unref(pass(pair, area, BYTES));
+	pair_replace(pair, 1);
+	message = pass(pair, area, BYTES);
 	cr_expect(gpu_holds(dl_of(message)->data, BYTES, 'z'));
 	frag_message_unref(message);
-	expect_way(&pair, 2, 0);
-	close_pair(&pair);
+	expect_way(pair, 2, 0);
 }

@@ -357,17 +357,26 @@ static void all_gone(struct host *host, struct liar *liar)
 	liar_destroy(liar);
 }
 
-Test(shm_liars, a_liar_that_behaves_is_a_peer, .init = set_environment)
+/* With a host and a liar that are connected. */
+#define LIAR_TEST(suite, name)                                                                     \
+	static void name##_by(struct host *host, struct liar *liar);                               \
+	Test(suite, name, .init = set_environment)                                                 \
+	{                                                                                          \
+		ALL_HERE;                                                                          \
+		name##_by(&host, &liar);                                                           \
+		all_gone(&host, &liar);                                                            \
+	}                                                                                          \
+	static void name##_by(struct host *host, struct liar *liar)
+
+LIAR_TEST(shm_liars, a_liar_that_behaves_is_a_peer)
 {
-	ALL_HERE;
-	liar_shows(&liar, 5, 4096, 100);
-	turns(&host);
-	cr_assert_eq(host.arrived, 1);
-	cr_assert_eq(host.kept_count, 1);
-	release_kept(&host);
-	turns(&host);
-	cr_assert_eq(host.failed, 0, "%s", host.cause);
-	all_gone(&host, &liar);
+	liar_shows(liar, 5, 4096, 100);
+	turns(host);
+	cr_assert_eq(host->arrived, 1);
+	cr_assert_eq(host->kept_count, 1);
+	release_kept(host);
+	turns(host);
+	cr_assert_eq(host->failed, 0, "%s", host->cause);
 }
 
 /* Slots. */
@@ -387,75 +396,67 @@ static struct frag_resource *memory_of(const struct host *host)
 	return host->ops->memory(host->transport, (struct frag_device){FRAG_DEVICE_CPU, 0});
 }
 
-Test(shm_liars, a_slot_is_not_returned_before_its_message_was_shown, .init = set_environment)
+LIAR_TEST(shm_liars, a_slot_is_not_returned_before_its_message_was_shown)
 {
 	uint32_t count;
 	void *memory;
 
-	ALL_HERE;
-	cr_assert_eq(frag_alloc(memory_of(&host), 2000, &memory), 0);
-	count = fill_ring(&host, memory);
-	liar_writes(&liar, RECORD_RETURN, 1, 0, (const uint64_t[]){count - 1}, 1);
-	turns(&host);
-	cr_expect_eq(host.failed, 1);
-	cr_expect_eq(host.sent, 0, "what waits is not over");
-	host.ops->close(host.endpoint, true);
-	(void)host.ops->stop(host.endpoint, host.now_ns);
-	cr_expect_eq(host.sent, count, "each ends once");
-	cr_expect_eq(host.abandoned, count);
-	frag_free(memory_of(&host), memory);
-	all_gone(&host, &liar);
+	cr_assert_eq(frag_alloc(memory_of(host), 2000, &memory), 0);
+	count = fill_ring(host, memory);
+	liar_writes(liar, RECORD_RETURN, 1, 0, (const uint64_t[]){count - 1}, 1);
+	turns(host);
+	cr_expect_eq(host->failed, 1);
+	cr_expect_eq(host->sent, 0, "what waits is not over");
+	host->ops->close(host->endpoint, true);
+	(void)host->ops->stop(host->endpoint, host->now_ns);
+	cr_expect_eq(host->sent, count, "each ends once");
+	cr_expect_eq(host->abandoned, count);
+	frag_free(memory_of(host), memory);
 }
 
-Test(shm_liars, a_copy_is_not_returned_before_its_message_was_shown, .init = set_environment)
+LIAR_TEST(shm_liars, a_copy_is_not_returned_before_its_message_was_shown)
 {
 	void *memory = calloc(1, 2000);
 	uint32_t sent = 0, waiting = 0;
 
-	ALL_HERE;
 	for (; sent < 4000; sent++)
-		waiting += send_bytes(&host, memory, 2000);
+		waiting += send_bytes(host, memory, 2000);
 	cr_expect_gt(waiting, 0);
-	liar_writes(&liar, RECORD_RETURN, 1, 0, (const uint64_t[]){sent - 1}, 1);
-	turns(&host);
-	cr_expect_eq(host.failed, 1);
-	host.ops->close(host.endpoint, true);
-	(void)host.ops->stop(host.endpoint, host.now_ns);
-	cr_expect_eq(host.sent, waiting, "each ends once");
+	liar_writes(liar, RECORD_RETURN, 1, 0, (const uint64_t[]){sent - 1}, 1);
+	turns(host);
+	cr_expect_eq(host->failed, 1);
+	host->ops->close(host->endpoint, true);
+	(void)host->ops->stop(host->endpoint, host->now_ns);
+	cr_expect_eq(host->sent, waiting, "each ends once");
 	free(memory);
-	all_gone(&host, &liar);
 }
 
-Test(shm_liars, a_slot_is_returned_once, .init = set_environment)
+LIAR_TEST(shm_liars, a_slot_is_returned_once)
 {
 	void *memory;
 
-	ALL_HERE;
-	cr_assert_eq(frag_alloc(memory_of(&host), 2000, &memory), 0);
-	cr_assert(send_bytes(&host, memory, 2000));
-	liar_writes(&liar, RECORD_RETURN, 2, 0, (const uint64_t[]){0, 0}, 2);
-	turns(&host);
-	cr_expect_eq(host.sent, 1);
-	cr_expect_eq(host.failed, 1);
-	frag_free(memory_of(&host), memory);
-	all_gone(&host, &liar);
+	cr_assert_eq(frag_alloc(memory_of(host), 2000, &memory), 0);
+	cr_assert(send_bytes(host, memory, 2000));
+	liar_writes(liar, RECORD_RETURN, 2, 0, (const uint64_t[]){0, 0}, 2);
+	turns(host);
+	cr_expect_eq(host->sent, 1);
+	cr_expect_eq(host->failed, 1);
+	frag_free(memory_of(host), memory);
 }
 
-Test(shm_liars, a_slot_of_the_past_is_not_returned, .init = set_environment)
+LIAR_TEST(shm_liars, a_slot_of_the_past_is_not_returned)
 {
 	void *memory;
 
-	ALL_HERE;
-	cr_assert_eq(frag_alloc(memory_of(&host), 2000, &memory), 0);
+	cr_assert_eq(frag_alloc(memory_of(host), 2000, &memory), 0);
 	for (int i = 0; i < 2; i++) {
-		cr_assert(send_bytes(&host, memory, 2000));
-		liar_writes(&liar, RECORD_RETURN, 1, 0, (const uint64_t[]){0}, 1);
-		turns(&host);
+		cr_assert(send_bytes(host, memory, 2000));
+		liar_writes(liar, RECORD_RETURN, 1, 0, (const uint64_t[]){0}, 1);
+		turns(host);
 	}
-	cr_expect_eq(host.sent, 1, "the second has another generation");
-	cr_expect_eq(host.failed, 1);
-	frag_free(memory_of(&host), memory);
-	all_gone(&host, &liar);
+	cr_expect_eq(host->sent, 1, "the second has another generation");
+	cr_expect_eq(host->failed, 1);
+	frag_free(memory_of(host), memory);
 }
 
 Test(shm_liars, slots_that_never_were_are_not_returned, .init = set_environment)
@@ -469,13 +470,11 @@ Test(shm_liars, slots_that_never_were_are_not_returned, .init = set_environment)
 	}
 }
 
-Test(shm_liars, a_return_of_nothing_is_refused, .init = set_environment)
+LIAR_TEST(shm_liars, a_return_of_nothing_is_refused)
 {
-	ALL_HERE;
-	liar_writes(&liar, RECORD_RETURN, 0, 0, NULL, 0);
-	turns(&host);
-	cr_expect_eq(host.failed, 1);
-	all_gone(&host, &liar);
+	liar_writes(liar, RECORD_RETURN, 0, 0, NULL, 0);
+	turns(host);
+	cr_expect_eq(host->failed, 1);
 }
 
 /* Memory. */
@@ -597,27 +596,25 @@ static int count_descriptors(void)
 	return count;
 }
 
-Test(shm_liars, no_descriptor_of_a_stranger_is_kept, .init = set_environment)
+LIAR_TEST(shm_liars, no_descriptor_of_a_stranger_is_kept)
 {
 	const struct hello wrong = {.magic = 0x48534646u, .layout = 2};
 	int before, stranger;
 	int fds[5];
 
-	ALL_HERE;
 	for (int i = 0; i < 5; i++)
-		fds[i] = liar.heap;
+		fds[i] = liar->heap;
 	before = count_descriptors();
 	for (size_t count = 1; count <= 5; count++) {
 		for (int empty = 0; empty < 2; empty++) {
-			stranger = knock(&host);
+			stranger = knock(host);
 			say(stranger, &wrong, empty != 0 ? 0 : sizeof(wrong), fds, count);
-			turns(&host);
+			turns(host);
 			close(stranger);
-			turns(&host);
+			turns(host);
 			cr_expect_eq(count_descriptors(), before, "%zu, %d", count, empty);
 		}
 	}
-	all_gone(&host, &liar);
 }
 
 /* Its process lives on and writes as fast as it is read. */
@@ -636,13 +633,11 @@ Test(shm_liars, a_peer_that_is_gone_and_goes_on_writing_holds_nobody, .init = se
 	all_gone(&host, &liar);
 }
 
-Test(shm_liars, a_peer_that_speaks_where_none_speaks_is_lost, .init = set_environment)
+LIAR_TEST(shm_liars, a_peer_that_speaks_where_none_speaks_is_lost)
 {
-	ALL_HERE;
-	cr_assert_eq(send(liar.socket, "x", 1, MSG_NOSIGNAL), 1);
-	turns(&host);
-	cr_expect_eq(host.failed, 1);
-	all_gone(&host, &liar);
+	cr_assert_eq(send(liar->socket, "x", 1, MSG_NOSIGNAL), 1);
+	turns(host);
+	cr_expect_eq(host->failed, 1);
 }
 
 /* Limits. */
@@ -695,61 +690,57 @@ static bool is_awake(const struct host *host)
 }
 
 /* A connection for which there is no descriptor must not keep the host from its sleep. */
-Test(shm_liars, a_shortage_of_descriptors_is_waited_out_asleep, .init = set_environment)
+LIAR_TEST(shm_liars, a_shortage_of_descriptors_is_waited_out_asleep)
 {
 	struct rlimit limit, none;
 	int stranger;
 
-	ALL_HERE;
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	none = limit;
-	stranger = knock(&host);
+	stranger = knock(host);
 	none.rlim_cur = (rlim_t)stranger + 1;
 	for (int fd = dup(0); fd >= 0 && fd < stranger; fd = dup(0))
 		; /* those below are in use as well */
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	while (dup(0) >= 0)
 		;
-	while (host.ops->arm(host.transport) < 0)
-		turns(&host);
-	cr_expect(is_awake(&host), "somebody has come");
-	turns(&host);
-	while (host.ops->arm(host.transport) < 0)
-		turns(&host);
-	cr_expect_not(is_awake(&host), "for nothing that it can do");
+	while (host->ops->arm(host->transport) < 0)
+		turns(host);
+	cr_expect(is_awake(host), "somebody has come");
+	turns(host);
+	while (host->ops->arm(host->transport) < 0)
+		turns(host);
+	cr_expect_not(is_awake(host), "for nothing that it can do");
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	turns(&host);
+	turns(host);
 	close(stranger);
-	turns(&host);
-	cr_expect_eq(host.failed, 0, "%s", host.cause);
-	stranger = knock(&host);
-	while (host.ops->arm(host.transport) < 0)
-		turns(&host);
-	cr_expect(is_awake(&host), "it hears again");
+	turns(host);
+	cr_expect_eq(host->failed, 0, "%s", host->cause);
+	stranger = knock(host);
+	while (host->ops->arm(host->transport) < 0)
+		turns(host);
+	cr_expect(is_awake(host), "it hears again");
 	close(stranger);
-	all_gone(&host, &liar);
 }
 
 /* A thread that sends beside one that sleeps: nobody else would ask the peer for room. */
-Test(shm_liars, who_sleeps_is_woken_when_the_ring_is_full, .init = set_environment)
+LIAR_TEST(shm_liars, who_sleeps_is_woken_when_the_ring_is_full)
 {
 	void *memory;
 
-	ALL_HERE;
-	cr_assert_eq(frag_alloc(memory_of(&host), 2000, &memory), 0);
-	cr_assert(send_bytes(&host, memory, 2000));
-	while (host.ops->arm(host.transport) < 0)
-		turns(&host);
-	cr_assert_not(is_awake(&host));
-	(void)fill_ring(&host, memory);
-	cr_expect(is_awake(&host), "to ask for room");
-	turns(&host);
-	cr_assert_eq(host.ops->arm(host.transport), 0);
-	cr_expect_not(is_awake(&host), "the peer has not read anything");
-	liar_reads(&liar);
-	cr_expect_eq(host.ops->arm(host.transport), -EBUSY);
-	frag_free(memory_of(&host), memory);
-	all_gone(&host, &liar);
+	cr_assert_eq(frag_alloc(memory_of(host), 2000, &memory), 0);
+	cr_assert(send_bytes(host, memory, 2000));
+	while (host->ops->arm(host->transport) < 0)
+		turns(host);
+	cr_assert_not(is_awake(host));
+	(void)fill_ring(host, memory);
+	cr_expect(is_awake(host), "to ask for room");
+	turns(host);
+	cr_assert_eq(host->ops->arm(host->transport), 0);
+	cr_expect_not(is_awake(host), "the peer has not read anything");
+	liar_reads(liar);
+	cr_expect_eq(host->ops->arm(host->transport), -EBUSY);
+	frag_free(memory_of(host), memory);
 }
 
 /* Every allocation fails once. */

@@ -271,6 +271,11 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(len(found), 1, "flow from %s in %r" % (name_from, [f["from"] for f in summary["flows"]]))
         return found[0]
 
+    def assert_done(self, driver, workers, timeout=PATIENCE_S):
+        """They end in order."""
+        for p in (driver, *workers):
+            self.assertEqual(p.wait(timeout), 0, p.stderr)
+
     def assert_balanced(self, summary):
         for f in summary["flows"]:
             total = f["delivered"] + sum(f["dropped"].values()) + f["lost"] + f["in_flight"]

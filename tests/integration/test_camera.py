@@ -109,9 +109,7 @@ class Camera(cluster.ClusterTest):
         driver, workers = self.run_daemons(
             EXAMPLE, ("capture", "record"), "formats=MJPG", "--device", "/dev/video99",
             "--count", str(FRAMES), "--out", self.folder)
-        self.assertEqual(driver.wait(60), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 60)
         summary = self.summary(driver)
         self.assert_balanced(summary)
         self.assert_nothing_left()
@@ -132,9 +130,7 @@ class Camera(cluster.ClusterTest):
         driver, workers = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"), "")
         workers[1].wait_line(r"rx received message 50: Tensor key: '', shape: \(320, 480, 2\)")
         driver.signal(signal.SIGTERM)
-        self.assertEqual(driver.wait(), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers)
         self.assert_balanced(self.summary(driver))
         self.assert_nothing_left()
 
@@ -160,7 +156,5 @@ class Camera(cluster.ClusterTest):
                                            "stall=5", "--reconnect", "1000s", "--stall", "1000s")
         workers[1].wait_line(r"rx received message 5:")
         driver.signal(signal.SIGTERM)
-        self.assertEqual(driver.wait(), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers)
         self.assert_nothing_left()

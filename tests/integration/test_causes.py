@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A failure names its cause: the operator, the callback, the port, the limit, the file."""
 import os
-import unittest
 
 import cluster
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import sqlite3
 import time
-import unittest
 
 import cluster
 from test_ping import APP

@@ -46,9 +46,7 @@ class InTheBuildTree(cluster.ClusterTest):
     def test_ping_distributed_by_daemons(self):
         driver = self.driver(os.path.join(EXAMPLES, "ping_distributed", "app.yaml"), "--output", "json")
         workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
-        self.assertEqual(driver.wait(60), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 60)
         self.assertIn("Rx message value: 10", workers[1].stderr)
         self.assert_nothing_left()
 
@@ -122,9 +120,7 @@ class InTheBuildTree(cluster.ClusterTest):
     def test_shared_variables_by_daemons(self):
         driver = self.driver(os.path.join(EXAMPLES, "shared_variables", "app.yaml"), "--output", "json")
         workers = [self.worker("--once", fragments=f) for f in ("imaging", "calibration")]
-        self.assertEqual(driver.wait(60), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 60)
         self.assertEqual(re.findall(r"op shared_variables/imaging.correct: (.*)$", workers[0].stderr, re.M),
                          self.SHARED)
         self.assert_nothing_left()

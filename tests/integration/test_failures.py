@@ -18,7 +18,6 @@ import struct
 import subprocess
 import threading
 import time
-import unittest
 
 import cluster
 import control

@@ -101,9 +101,7 @@ class Edges(cluster.ClusterTest):
         for edge in ("shm", "ucx"):
             driver = self.driver(self.write("app.yaml", APP), "--output", "json", app_args=("--edge", edge))
             workers = [self.worker("--once", "--name", name, fragments=name) for name in ("f", "g")]
-            self.assertEqual(driver.wait(60), 0, driver.stderr)
-            for w in workers:
-                self.assertEqual(w.wait(), 0, w.stderr)
+            self.assert_done(driver, workers, 60)
             self.assert_looped(self.summary(driver), edge)
         self.assert_nothing_left()
 

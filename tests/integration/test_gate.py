@@ -4,7 +4,6 @@ import os
 import socket
 import struct
 import traceback
-import unittest
 
 import cluster
 

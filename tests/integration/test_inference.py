@@ -2,7 +2,6 @@
 """The operator inference in applications, with the engine of tests/engine in place of OpenVINO."""
 import os
 import signal
-import unittest
 
 import cluster
 

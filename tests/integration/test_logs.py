@@ -11,7 +11,6 @@ import signal
 import termios
 import threading
 import time
-import unittest
 
 import cluster
 

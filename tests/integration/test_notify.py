@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What driverd and workerd report to a service manager: a socket of the test stands for systemd's."""
-import os
 import signal
 import socket
 import time

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import time
-import unittest
 
 import cluster
 
@@ -181,9 +180,7 @@ class Stream(Streams):
         self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
                         os.path.getsize(self.path("received")) > 800)
         driver.signal(signal.SIGTERM)
-        self.assertEqual(driver.wait(), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers)
         summary = self.summary(driver)
         self.assertEqual(summary["result"], "stopped")
         self.assert_balanced(summary)

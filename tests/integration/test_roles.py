@@ -65,9 +65,7 @@ class OneNode(RolesTest):
         address = self.listening(driver)
         workers = [self.run_as("--worker", self.app, "--address=" + address, "--fragments=" + name)
                    for name in ("left", "right")]
-        self.assertEqual(driver.wait(), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers)
         self.assertEqual(self.sent(driver), 3)
         self.assert_nothing_left()
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import struct
 import threading
-import unittest
 
 import cluster
 import control

@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import time
-import unittest
 
 import cluster
 import control

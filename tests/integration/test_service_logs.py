@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """fragctl logs: what applications of a driver have written travels to their driver, within bounds."""
-import os
 import signal
 
 from test_service import ServiceTest

@@ -151,9 +151,7 @@ class Short(cluster.ClusterTest):
         return [self.worker(*flags, fragments=f, prefix=prefix, env=env) for f in ("fragment1", "fragment2")]
 
     def run_to_the_end(self, driver, workers):
-        self.assertEqual(driver.wait(), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers)
         summary = self.summary(driver)
         self.assertEqual(summary["result"], "done")
         self.assert_balanced(summary)

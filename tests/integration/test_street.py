@@ -53,9 +53,7 @@ class StreetTest(cluster.ClusterTest):
         return driver, workers
 
     def end_joined(self, driver, workers):
-        self.assertEqual(driver.wait(300), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 300)
         return self.check_summary(driver)
 
     def check_summary(self, program):

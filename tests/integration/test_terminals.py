@@ -10,7 +10,6 @@ import socket
 import struct
 import sys
 import termios
-import unittest
 
 import cluster
 

@@ -4,7 +4,6 @@ it, UCX otherwise, and what the graph asks for."""
 import json
 import os
 import signal
-import unittest
 
 import cluster
 

@@ -4,7 +4,6 @@ udp_sink, which runs in another host."""
 import signal
 import socket
 import struct
-import unittest
 
 import cluster
 

@@ -3,7 +3,6 @@
 behind. The application ends in time, the operator is named, and nothing is left."""
 import os
 import signal
-import unittest
 
 import cluster
 

@@ -37,9 +37,7 @@ class Variables(cluster.ClusterTest):
     def run_both(self, one, two):
         """What w and r logged, each in the host of a workerd of its own."""
         driver, workers = self.start_both(self.graph(one, two))
-        self.assertEqual(driver.wait(120), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 120)
         self.assert_nothing_left()
         return (self.steps_of(workers[0].stderr, "one.w"), self.steps_of(workers[1].stderr, "two.r"),
                 json.loads(driver.stdout))
@@ -137,9 +135,7 @@ class Variables(cluster.ClusterTest):
         driver, workers = self.start_both(self.graph(["publish b", "await c"], ["wait b 0", "await a"]))
         workers[1].wait_line(r"begins await a")
         driver.signal(signal.SIGTERM)
-        self.assertEqual(driver.wait(60), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 60)
         self.assertEqual(self.steps_of(workers[1].stderr, "two.r")[1:], [refused("await a", "ECANCELED")])
 
     def test_an_operator_that_a_composer_does_not_make(self):

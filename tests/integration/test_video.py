@@ -111,9 +111,7 @@ class Video(cluster.ClusterTest):
     def run_apart(self, clip, *app_args):
         driver = self.driver(self.app, "--output", "json", app_args=("--clip", clip, "--folder", self.folder, *app_args))
         workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
-        self.assertEqual(driver.wait(120), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 120)
         return self.checked(driver)
 
     def test_where_hosts_may_not_write_the_flag_is_named(self):
@@ -214,9 +212,7 @@ class Video(cluster.ClusterTest):
         workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
         self.wait_until("the recording", lambda: os.path.exists(self.path("out.mp4")))
         driver.signal(signal.SIGTERM)
-        self.assertEqual(driver.wait(60), 0, driver.stderr)
-        for w in workers:
-            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_done(driver, workers, 60)
         summary = self.checked(driver)
         frames = self.flow(summary, "fragment1.replayer.output")["delivered"]
         self.assertEqual(summary["result"], "stopped")

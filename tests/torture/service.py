@@ -14,7 +14,6 @@ import collections
 import json
 import os
 import random
-import re
 import signal
 import time
 

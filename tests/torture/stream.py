@@ -5,7 +5,6 @@ import random
 import signal
 import time
 
-import cluster
 import world
 
 MESSAGES, BYTES = 10000, 65536

@@ -81,14 +81,9 @@ static int compose_subgraph(struct frag_subgraph *subgraph, struct frag_fragment
 static const struct frag_composer clock_composers[] = {{"c", NULL, compose}};
 static const struct frag_subgraph_type clock_subgraphs[] = {{"s", NULL, compose_subgraph}};
 
-static const struct frag_plugin clock_plugin = {.struct_size = sizeof(struct frag_plugin),
-						.abi_major = FRAG_ABI_MAJOR,
-						.abi_minor = FRAG_ABI_MINOR,
-						.name = "clock",
-						.version = "1",
-						FRAG_OPS(clock_ops),
-						FRAG_COMPOSERS(clock_composers),
-						FRAG_SUBGRAPHS(clock_subgraphs)};
+static const struct frag_plugin clock_plugin = {
+	TEST_PLUGIN_INIT, .name = "clock", FRAG_OPS(clock_ops), FRAG_COMPOSERS(clock_composers),
+	FRAG_SUBGRAPHS(clock_subgraphs)};
 
 static void expect_times(int64_t slot, int64_t first_ns, int64_t period_ns, uint32_t count)
 {

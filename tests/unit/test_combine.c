@@ -191,11 +191,7 @@ static const struct frag_op_type *const ops[] = {&source_type, &sink_type, &eith
 						 &ticker_type};
 static const struct frag_condition_type *const conditions[] = {&fixed_type, &at_least_type,
 							       &life_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "combining",
-					  .version = "1",
-					  FRAG_OPS(ops),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "combining", FRAG_OPS(ops),
 					  FRAG_CONDITIONS(conditions)};
 
 static void nobody(void *exec)

@@ -519,10 +519,7 @@ static const struct frag_op_type *const conditioned_ops[] = {&source_type, &sink
 							     &switched_type, &opener_type};
 static const struct frag_condition_type *const own_conditions[] = {&turns_type, &latch_type,
 								   &ripe_type};
-static const struct frag_plugin conditioned_plugin = {.struct_size = sizeof(struct frag_plugin),
-						      .abi_major = FRAG_ABI_MAJOR,
-						      .name = "conditioned",
-						      .version = "1",
+static const struct frag_plugin conditioned_plugin = {TEST_PLUGIN_INIT, .name = "conditioned",
 						      FRAG_OPS(conditioned_ops),
 						      FRAG_CONDITIONS(own_conditions)};
 

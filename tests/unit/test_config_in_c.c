@@ -60,13 +60,8 @@ static int compose_inner(struct frag_subgraph *inner, struct frag_fragment *frag
 static const struct frag_subgraph_type subgraphs[] = {{"inner", NULL, compose_inner}};
 static const struct frag_op_type *const ops[] = {&detector_type};
 static const struct frag_composer composers[] = {{"c", NULL, compose}};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "reading",
-					  .version = "1",
-					  FRAG_OPS(ops),
-					  FRAG_SUBGRAPHS(subgraphs),
-					  FRAG_COMPOSERS(composers)};
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "reading", FRAG_OPS(ops),
+					  FRAG_SUBGRAPHS(subgraphs), FRAG_COMPOSERS(composers)};
 
 #define HEAD "frag: 1\napplication: app\ncompose: c\n"
 #define CONFIG                                                                                     \

@@ -221,11 +221,8 @@ static const struct frag_composer composers[] = {{.name = "logged", .compose = c
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
 						   &gather_type, &tagger_type, &camera_type,
 						   &eye_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT,
 					  .name = "rig",
-					  .version = "1",
 					  FRAG_OPS(types),
 					  FRAG_DATA_LOGGERS(loggers),
 					  FRAG_SUBGRAPHS(subgraph_types),

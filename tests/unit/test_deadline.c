@@ -138,11 +138,7 @@ static const struct frag_composer composers[] = {
 
 static const struct frag_op_type *const ops[] = {
 	&stamper_type, &pair_type, &source_type, &middle_type, &sink_type, &relay_type, &self_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "deadline",
-					  .version = "1",
-					  FRAG_OPS(ops),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "deadline", FRAG_OPS(ops),
 					  FRAG_COMPOSERS(composers)};
 
 static struct rig rig;

@@ -214,12 +214,7 @@ static const struct frag_op_type *const ops[] = {&source_type, &middle_type,  &s
 						 &step_type,   &chooser_type, &router_type};
 static const struct frag_composer composers[] = {{"loop", "A loop", loop_compose},
 						 {"bad", "Mistakes", bad_compose}};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
-					  .name = "flow_control",
-					  .version = "1",
-					  FRAG_OPS(ops),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "flow_control", FRAG_OPS(ops),
 					  FRAG_COMPOSERS(composers)};
 
 /* The row of the first flow from an operator to another. */

@@ -177,13 +177,8 @@ static const struct frag_op_type *const ops[] = {&user_type};
 static const struct frag_resource_type *const resources[] = {&store_type, &mark_type};
 static const struct frag_composer composers[] = {{"users", NULL, compose_users},
 						 {"null", NULL, compose_null}};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "stores",
-					  .version = "1",
-					  FRAG_OPS(ops),
-					  FRAG_RESOURCES(resources),
-					  FRAG_COMPOSERS(composers)};
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "stores", FRAG_OPS(ops),
+					  FRAG_RESOURCES(resources), FRAG_COMPOSERS(composers)};
 
 /* Prepares a graph that is refused, and compares why. */
 static void refused(const char *yaml, const char *lines)

@@ -68,12 +68,7 @@ static int compose(struct frag_fragment *fragment)
 
 static const struct frag_composer composers[] = {{.name = "realtime", .compose = compose}};
 static const struct frag_op_type *const ops[] = {&looking_type, &source_type, &sink_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
-					  .name = "rig",
-					  .version = "1",
-					  FRAG_OPS(ops),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "rig", FRAG_OPS(ops),
 					  FRAG_COMPOSERS(composers)};
 
 #define ONE_OP "operators: {a: {type: looking}}\n"

@@ -12,9 +12,6 @@
  * place, and a memfd for the memory that their worker keeps.
  */
 #define HOUR_NS INT64_C(3600000000000)
-#define PLUGIN_INIT                                                                                \
-	.struct_size = sizeof(struct frag_plugin), .abi_major = FRAG_ABI_MAJOR,                    \
-	.abi_minor = FRAG_ABI_MINOR
 
 /* Counts its ticks, up to `count` of this run. */
 struct counter {
@@ -91,7 +88,7 @@ static int counter_restore(void *state, struct frag_op *op, const void *bytes, s
 static const struct frag_op_type counter_type = COUNTER_TYPE("counter", 0);
 static const struct frag_op_type rare_type = COUNTER_TYPE("rare_counter", HOUR_NS);
 static const struct frag_op_type *const ops[] = {&counter_type, &rare_type};
-static const struct frag_plugin plugin = {PLUGIN_INIT, .name = "rig", FRAG_OPS(ops)};
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "rig", FRAG_OPS(ops)};
 
 static void keep(void)
 {
@@ -225,7 +222,8 @@ Test(saved, memory_that_is_too_small_is_not_used)
 static void expect_refused(const struct frag_op_type *type, const char *why)
 {
 	const struct frag_op_type *const table[] = {type};
-	const struct frag_plugin one = {PLUGIN_INIT, .name = "rig", .ops = table, .op_count = 1};
+	const struct frag_plugin one = {TEST_PLUGIN_INIT, .name = "rig", .ops = table,
+					.op_count = 1};
 	struct fragi_registry *registry;
 	struct frag_err err = FRAG_ERR_INIT;
 
@@ -259,7 +257,7 @@ Test(saved, more_than_a_host_may_save_is_refused)
 		.compute = counter_compute, .save = counter_save,
 		.restore = counter_restore, .save_size = FRAG_SAVE_SIZE_MAX};
 	static const struct frag_op_type *const table[] = {&large};
-	static const struct frag_plugin one = {PLUGIN_INIT, .name = "rig", FRAG_OPS(table)};
+	static const struct frag_plugin one = {TEST_PLUGIN_INIT, .name = "rig", FRAG_OPS(table)};
 	char yaml[2000] = "frag: 1\napplication: a\noperators:\n";
 	struct rig rig;
 

@@ -218,15 +218,10 @@ static const struct frag_resource_type *const resources[] = {&counter_type, &hub
 static const struct frag_condition_type *const conditions[] = {&seek_condition};
 static const struct frag_composer composers[] = {{"both", NULL, compose_both},
 						 {"wrong", NULL, compose_wrong}};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "services",
-					  .version = "1",
-					  FRAG_OPS(ops),
-					  FRAG_RESOURCES(resources),
-					  FRAG_CONDITIONS(conditions),
-					  FRAG_SUBGRAPHS(subgraphs),
-					  FRAG_COMPOSERS(composers)};
+static const struct frag_plugin plugin = {
+	TEST_PLUGIN_INIT,          .name = "services",          FRAG_OPS(ops),
+	FRAG_RESOURCES(resources), FRAG_CONDITIONS(conditions), FRAG_SUBGRAPHS(subgraphs),
+	FRAG_COMPOSERS(composers)};
 
 #define HEAD "frag: 1\napplication: app\n"
 /* One thread, so that the order of what is noted is that of the graph. */

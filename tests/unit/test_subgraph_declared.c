@@ -27,13 +27,8 @@ static const struct frag_subgraph_type subgraphs[] = {{"outer", NULL, compose_ou
 
 static const struct frag_op_type *const ops[] = {&source_type, &sink_type};
 static const struct frag_composer composers[] = {{"c", NULL, compose}};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "making",
-					  .version = "1",
-					  FRAG_OPS(ops),
-					  FRAG_SUBGRAPHS(subgraphs),
-					  FRAG_COMPOSERS(composers)};
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "making", FRAG_OPS(ops),
+					  FRAG_SUBGRAPHS(subgraphs), FRAG_COMPOSERS(composers)};
 
 #define GRAPH                                                                                                        \
 	"frag: 1\n"                                                                                                  \

@@ -181,12 +181,7 @@ static const struct frag_composer composers[] = {
 static const struct frag_op_type *const ops[] = {&source_type, &middle_type, &sink_type,
 						 &ring_type,   &where_type,  &meeting_type,
 						 &patient_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
-					  .name = "rig",
-					  .version = "1",
-					  FRAG_OPS(ops),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "rig", FRAG_OPS(ops),
 					  FRAG_COMPOSERS(composers)};
 
 static void run(struct rig *rig, const char *graph)

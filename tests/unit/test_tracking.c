@@ -100,12 +100,7 @@ static const struct frag_composer composers[] = {{.name = "tracked", .compose = 
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
 						   &gather_type, &taker_type,  &ring_type,
 						   &pass_type,   &twice_type,  &join_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
-					  .name = "rig",
-					  .version = "1",
-					  FRAG_OPS(types),
+static const struct frag_plugin plugin = {TEST_PLUGIN_INIT, .name = "rig", FRAG_OPS(types),
 					  FRAG_COMPOSERS(composers)};
 
 #define EXACT "num_start_messages_to_skip: 0, num_last_messages_to_discard: 0, print: false"
