@@ -23,8 +23,9 @@
  * receivers.
  *
  * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy
- * machine), hops, and the allocations from the heap in the whole run, start and end included; of
- * mixed the hops of sinks alone, and behind them what the sources sent a second.
+ * machine), hops, the allocations from the heap in the whole run, start and end included, what the
+ * sources beside sinks sent a second (of mixed, whose hops are those of sinks alone), and how often
+ * the clock was read, where HOP_STEADY is set.
  */
 #include "../unit/rig.h"
 
@@ -361,6 +362,31 @@ static void wait_for_hops(struct rig *rig, const struct graph *graph, int64_t *o
 	*out_done_ns = fragi_now_ns();
 }
 
+/*
+ * For tools that count instructions: each reading of the clock is CLOCK_STEP_NS after the last one,
+ * as on a machine that runs nothing else. What a scheduler does depends on how long ticks take, and
+ * tools make them take up to a hundred times as long; whoever preempts the thread even longer.
+ */
+#define CLOCK_STEP_NS 50
+#define CLOCK_BEGIN_NS UINT64_C(1000000000)
+static _Atomic uint64_t steady_ns = CLOCK_BEGIN_NS;
+
+static uint64_t steady_stamp(void)
+{
+	return atomic_fetch_add_explicit(&steady_ns, CLOCK_STEP_NS, memory_order_relaxed);
+}
+
+static void use_steady_clock(void)
+{
+	fragi_stamp_refine(); /* which would take the machine's counter again later */
+	fragi_stamp_take_from(steady_stamp);
+}
+
+static uint64_t steady_readings(void)
+{
+	return (atomic_load(&steady_ns) - CLOCK_BEGIN_NS) / CLOCK_STEP_NS;
+}
+
 static void run(const char *folder, const struct graph *graph)
 {
 	uint64_t before = atomic_load(&allocations), beside = 0, done;
@@ -391,22 +417,14 @@ static void run(const char *folder, const struct graph *graph)
 	       (graph->may_drop ? dropped(&rig, graph->counted_flows) : 0);
 	if (done != (uint64_t)graph->hops || !rig_balances(&rig))
 		RIG_FAIL("not %lld delivered\n", (long long)graph->hops);
-	printf("%.2f %.2f %lld %llu %.0f\n", (double)(done_ns - rig.start_ns) / (double)graph->hops,
+	printf("%.2f %.2f %lld %llu %.0f %llu\n",
+	       (double)(done_ns - rig.start_ns) / (double)graph->hops,
 	       (double)cpu / (double)graph->hops, (long long)graph->hops,
 	       (unsigned long long)(atomic_load(&allocations) - before),
-	       (double)beside * 1e9 / (double)(done_ns - rig.start_ns));
+	       (double)beside * 1e9 / (double)(done_ns - rig.start_ns),
+	       (unsigned long long)steady_readings());
 	fflush(stdout);
 	rig_end(&rig);
-}
-
-/* For tools that count instructions: they make ticks take so many times as long as they do. */
-static void slow_the_clock_down(const char *times)
-{
-	if (times == NULL)
-		return;
-	fragi_stamp_refine();
-	fragi_stamp_ns_per_tick_q56 /= strtoul(times, NULL, 10);
-	fragi_stamp_ticks_per_ns_q32 *= strtoul(times, NULL, 10);
 }
 
 int main(int argc, char **argv)
@@ -420,7 +438,8 @@ int main(int argc, char **argv)
 			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|deadline|late|pop|latest|dynamic|nested|tapped|looked|traced|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
-	slow_the_clock_down(getenv("HOP_SLOWER"));
+	if (getenv("HOP_STEADY") != NULL)
+		use_steady_clock();
 	for (int i = 0; i < runs; i++)
 		run(folder, &graph);
 	return 0;
