@@ -20,6 +20,31 @@ RIG_ONE_TEST(run, hello)
 	cr_expect_lt(rig->done_ns - rig->start_ns, 10000000000);
 }
 
+/* Nobody looks at the run every now and then: it calls for its control thread. */
+RIG_ONE_TEST(run, rest_is_found_at_once)
+{
+	struct fragi_run_event event;
+	struct pollfd p = {.events = POLLIN};
+	bool is_idle = false;
+
+	rig_prepare_good(rig, &rig_plugin,
+			 "frag: 1\napplication: app\n"
+			 "operators: {a: {type: middle}, b: {type: middle},\n"
+			 "  tx: {type: source, parameters: {count: 10},\n"
+			 "       conditions: [{type: periodic, recess_period: 20ms}]},\n"
+			 "  rx: {type: sink}}\n"
+			 "flows: [a -> b, b -> a, tx -> rx]\n");
+	rig_start(rig);
+	p.fd = fragi_run_fd(rig->run);
+	while (!is_idle) {
+		cr_assert_eq(poll(&p, 1, (int)(RIG_LIMIT_NS / 1000000)), 1, "it says nothing");
+		while (fragi_run_next(rig->run, &event) > 0)
+			is_idle |= event.kind == FRAGI_RUN_IDLE;
+	}
+	fragi_run_halt(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+}
+
 /* Waits in compute until the application is to stop. */
 static _Atomic int waiting, woken, flows_in, flows_out;
 
