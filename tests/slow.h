@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /*
  * How many times as long all takes where this runs: tests/run.py says so of valgrind, emulators and
@@ -14,6 +15,20 @@ static inline int64_t times_slower(void)
 	const char *times = getenv("FRAG_TEST_SLOW");
 
 	return times != NULL ? atoi(times) : 1;
+}
+
+/*
+ * How many times longer things take because others want the same cores, 4 at most: as busy.py. Time
+ * limits that catch a hang are multiplied by it.
+ */
+static inline double times_busier(void)
+{
+	double load = 0;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
+		return 1;
+	return load / (double)cores < 4 ? load / (double)cores : 4;
 }
 
 /* How many times as much a long repetition has: make nightly asks for more of the same. */

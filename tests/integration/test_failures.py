@@ -48,14 +48,14 @@ flows:
 
 # Shortened times of detection: death in half of what is used otherwise; less does not hold on a
 # busy machine.
-QUICK = {"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"}
+QUICK_MS = 1500
 
 
 class Failing(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
-        self.env.update(QUICK)
+        self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS=cluster.dead_ms(QUICK_MS))
 
     key_flags = ()
 
@@ -281,6 +281,7 @@ class Failing(cluster.ClusterTest):
         draw = random.Random(os.environ.get("SEED", "5"))
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("pause: 1ms", "pause: 300ms"))
         self.launch("--watchdog", "1s")
+        dead_s = int(self.env["FRAG_DEAD_MS"]) / 1000
         received = self.path("received")
         self.wait_flowing(self.d, 3)
         for _ in range(int(os.environ.get("FREEZES", "2"))):
@@ -288,13 +289,13 @@ class Failing(cluster.ClusterTest):
             self.assertEqual(len(pids), 7, self.ours(reporters=True))
             for pid in draw.sample(pids, 7):
                 os.kill(pid, signal.SIGSTOP)
-            time.sleep(2.5)
+            time.sleep(dead_s + 1)
             before = os.path.getsize(received)
             for pid in draw.sample(pids, 7):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
                 time.sleep(0.15)
-            time.sleep(1.5)  # whoever would be given up has been
+            time.sleep(dead_s)  # whoever would be given up has been
             self.wait_until("messages, or an end", lambda: self.d.child.poll() is not None or
                             os.path.getsize(received) > before + 8)
             self.assertIsNone(self.d.child.poll(), self.d.stderr)

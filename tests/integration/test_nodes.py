@@ -415,7 +415,7 @@ extensions: [libhello.so]
         self.assert_nothing_left()
 
     def test_a_link_that_is_cut_ends_the_application(self):
-        self.env.update({"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"})
+        self.env.update({"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": cluster.dead_ms(1500)})
         driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")
         self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
                         os.path.getsize(self.path("received")) > 80)

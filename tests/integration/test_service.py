@@ -277,12 +277,12 @@ class Service(ServiceTest):
         self.ok("list")
 
     def test_a_follower_that_was_paused_goes_on(self):
-        self.serve()
+        d, = self.serve()
         follower = self.start("fragctl", "events", "--follow")
         self.ctl("start", self.short, "--timeout", "300ms")
         follower.wait_line(" start +short", "stdout")
         follower.signal(signal.SIGSTOP)
-        time.sleep(5)  # a peer that is not heard for 3 s is lost
+        d.wait_line("client fragctl left: it has not been heard")
         follower.signal(signal.SIGCONT)
         follower.wait_line("lost the driver at .*; connects again")
         self.ok("stop", "short")

@@ -284,10 +284,8 @@ class Screen(TopTest):
 
     def test_keys(self):
         self.launch(application())
-        begun = time.monotonic()
         self.top("app")
         self.shows("measures the first second")
-        self.assertLess(time.monotonic() - begun, cluster.TIMES_SLOWER * 1)
         text = self.shows("app: front.tx is slow (", "!back.rx", "front.tx.out -> back.rx.in", "q quit")
         self.assertEqual(len(text.splitlines()), 24)
         self.assertRegex(text, r"\dZ running +app ")
@@ -483,10 +481,8 @@ class Printed(TopTest):
         self.wait_until("a window of a quarter of a second", lambda: json.loads(self.fragctl(
             "top", "--once", "--every", "250ms", "-o", "json"))["applications"][0]["window_ns"] < app["window_ns"] / 2)
         self.assertEqual(self.fragctl("top", "--once", "--every", "249ms", code=2), "")
-        begun = time.monotonic()
         self.assertIn("app: it was not measured (--no-wait)", self.fragctl("top", "--no-wait"))
         self.assertIn("root cause: it was not measured (--no-wait)", self.fragctl("explain", "app", "--no-wait"))
-        self.assertLess(time.monotonic() - begun, cluster.TIMES_SLOWER * 1)
         self.assertNotIn("root cause", self.fragctl("explain", "app", "back"))
         self.assertEqual(self.fragctl("top", "nobody", "--once", code=3), "")
         self.end()

@@ -22,6 +22,7 @@
 #include <frag/frag.h>
 #include <run/run.h>
 #include "../ops.h"
+#include "../slow.h"
 
 #ifndef RIG_FAIL
 #define RIG_FAIL(...)                                                                              \
@@ -176,7 +177,7 @@ static inline bool rig_has_failed(struct rig *rig)
 	return rig->failed > 0;
 }
 
-#define RIG_LIMIT_NS 30000000000
+#define RIG_LIMIT_NS ((int64_t)(30e9 * times_busier()))
 
 /* Waits, as long, for what the test's operators or the ledger say. */
 #define RIG_AWAIT(condition)                                                                       \
