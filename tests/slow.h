@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -29,6 +30,15 @@ static inline double times_busier(void)
 	if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
 		return 1;
 	return load / (double)cores < 4 ? load / (double)cores : 4;
+}
+
+/* The processor time of this process, which others do not make longer. */
+static inline int64_t own_time_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
 }
 
 /* How many times as much a long repetition has: make nightly asks for more of the same. */
