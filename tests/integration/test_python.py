@@ -485,6 +485,7 @@ operators: {op: {type: "python:told.Told", conditions: [{type: periodic, recess_
         p = self.run_app(self.app, env={**ENV, "PYTHONPATH": self.path("nowhere")})
         self.assertEqual(p.wait(), 1, p.stderr)
         self.assertIn("No module named", p.stderr)
+        self.assertIn("install the package frag for that Python", p.stderr)
 
     def test_a_worker_whose_administrator_names_no_python(self):
         driver = self.driver(self.app)

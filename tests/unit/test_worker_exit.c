@@ -90,6 +90,31 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 		  sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
+/* Once it has spoken, its exit is that of any host. */
+Test(worker_exit, a_python_that_ends_before_it_has_spoken_may_lack_frag)
+{
+	for (int speaks = 0; speaks < 2; speaks++) {
+		struct fw_message create = create_of(7, 1, 1);
+		const char *sentence;
+
+		start_attached(false);
+		from_driver(&create);
+		seen_host = did(WRK_DO_SPAWN)->host;
+		step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
+					.host = seen_host,
+					.pid = 4711,
+					.is_interpreter = true});
+		if (speaks)
+			from_host(&beat);
+		exited(1, 0, false);
+		sentence = sent(FW_HOST_EXIT)->exit.failure.sentence;
+		cr_expect_not_null(strstr(sentence, "exited with status 1"), "%s", sentence);
+		cr_expect_eq(strstr(sentence, "install the package frag for that Python") != NULL,
+			     !speaks, "%s", sentence);
+		finish();
+	}
+}
+
 /* Shared memory of which the kernel cannot back a page ends its writer in this way. */
 Test(worker_exit, a_page_that_the_kernel_does_not_have_is_explained)
 {

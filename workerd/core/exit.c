@@ -130,6 +130,13 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 	}
 	if (exited->status == 0 && host->failed)
 		return FRAGI_FAILURE_NONE;
+	if (host->starts_until_ns != 0) { /* an interpreter that has said nothing */
+		*out_deed = wrk_text(
+			actions,
+			"exited with status %d before Python had loaded frag; its lines say why: install the package frag for that Python, or name another one (FRAG_PYTHON, workerd --python)",
+			exited->status);
+		return FRAGI_FAILURE_HOST_EXITED;
+	}
 	*out_deed = wrk_text(
 		actions, "exited with status %d%s%s", exited->status, place,
 		exited->status == WRK_HOST_EXIT_LOST && exited->note == NULL
