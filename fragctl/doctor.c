@@ -122,7 +122,7 @@ int ctl_doctor(int argc, char **argv)
 	const struct fragi_flag table[] = {
 		{.name = "workers",
 		 .no_env = true,
-		 .help = "looks at the nodes of all workers of the driver, and at the connection between each two of them",
+		 .help = "looks at the nodes of all workers of the driver, and at the connection between each pair of them",
 		 .on = &workers},
 		{.name = "state-dir",
 		 .value = "DIR",

@@ -20,7 +20,7 @@ static const struct ctl_verb verbs[] = {
 	 "fragctl validate app.yaml"},
 	{"describe", BUILD, "composes an application and prints its plan", ctl_describe,
 	 "fragctl describe app.yaml"},
-	{"graph", BUILD, "draws an application", ctl_draw, "fragctl graph app.yaml > app.dot"},
+	{"graph", BUILD, "draws an application", ctl_draw, "fragctl graph app.yaml > app.mmd"},
 	{"test", BUILD, "runs an application with inputs and expected outputs from files", ctl_test,
 	 "fragctl test app.yaml"},
 	{"schema", BUILD, "prints the JSON schema of graphs, for editors", ctl_schema,

@@ -265,7 +265,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	};
 	const struct fragi_flags flags = {
 		.program = "workerd",
-		.usage = "--address HOST[:PORT] [--fragments a,app/b|all] [flags]",
+		.usage = "[--address [HOST][:PORT]] [--fragments a,app/b|all] [flags]",
 		.headline =
 			"A node's agent: takes fragments from a driver and runs them in processes of their own.",
 		.flags = table,
