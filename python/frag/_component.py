@@ -28,10 +28,21 @@ def text_of(value):
     return value
 
 
+def _warn_of_misspelling(owner, key):
+    import difflib
+    known = difflib.get_close_matches(key, owner.spec.params, 1)
+    if known:
+        import warnings
+        warnings.warn("%s: %s is no parameter and becomes an attribute; did you mean %s?"
+                      % (owner.name, key, known[0]), stacklevel=4)
+
+
 def take_parameters(owner, params):
     """Those that the graph gives to an object with a spec; all others become attributes."""
     given = {}
     for key, value in params.items():
+        if key not in owner.spec.params:
+            _warn_of_misspelling(owner, key)
         if key not in owner.spec.params or not plain(value):
             owner.spec.params.pop(key, None)
             setattr(owner, key, value)

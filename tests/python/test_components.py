@@ -6,6 +6,7 @@ import io
 import os
 import threading
 import unittest
+import warnings
 
 import frag
 from frag.conditions import (
@@ -64,6 +65,18 @@ class Conditions(unittest.TestCase):
         self.assertIn("counted [4, 0, 0, 0, 0] 4 4\n", out.getvalue())
         with self.assertRaisesRegex(frag.Error, 'unknown parameter "limits"'):
             frag.run((GRAPH % os.path.join(FOLDER, "components.py")).replace("limit:", "limits:"))
+
+    def test_a_misspelt_parameter_is_warned_of_in_its_line(self):
+        class Scale(frag.Operator):
+            def setup(self, spec):
+                spec.param("factor", 1)
+
+        with self.assertWarnsRegex(UserWarning, "scale: facter is no parameter .* did you mean factor") as caught:
+            Scale(frag.Application(), facter=2)
+        self.assertEqual(caught.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(Scale(frag.Application(), factor=3, sink=[]).sink, [])
 
     def test_of_an_operator_in_c(self):
         app = App(
