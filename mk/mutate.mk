@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [BY=regex]: plants
-# small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants"). Without
-# -g, because the places of a mistake in debugging information make two equal objects differ.
-MUTATE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build CFLAGS=-O2
+# small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants").
+MUTATE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build CC='$(CC)'
 .PHONY: mutate
 mutate:
 	@mk/deps.sh
-	@python3 tests/mutate/mutate.py --plain '$(MUTATE_MAKE)' --asan '$(ASAN_MAKE)' \
-		--tsan '$(TSAN_MAKE)' --coverage '$(COVERAGE_MAKE)' --count $(or $(COUNT),200) \
+	@python3 tests/mutate/mutate.py --plain "$(MUTATE_MAKE)" --asan='$(ASAN_FLAGS)' \
+		--tsan '$(TSAN_MAKE)' --coverage='-O0 --coverage' --count $(or $(COUNT),200) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ROOM),--room "$(ROOM)") \
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(MUTANTS),--only $(MUTANTS)) \
 		$(if $(PATIENCE),--patience $(PATIENCE)) $(if $(KEEP_MAP),--keep-map) \

@@ -3,19 +3,24 @@
 """Plants small mistakes in copies of the tree, one after the other, and prints those that no test
 notices. docs/TESTING.md, "Mutants", describes it.
 
-usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched"] [--jobs N] [--only ID...]
-                              [--seconds N] [--patience N] [--builds "plain asan tsan"]
-                              [--programs REGEX] [--keep-map] [--list]
-                              --plain MAKE --asan MAKE --tsan MAKE --coverage MAKE
+usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched, ops"] [--jobs N]
+                              [--only ID...] [--seconds N] [--patience N]
+                              [--builds "plain asan tsan"] [--programs REGEX] [--keep-map] [--list]
+                              --plain MAKE --tsan MAKE --coverage FLAGS --asan FLAGS
 
-The four MAKE are the commands that build each kind of tree; mk/mutate.mk passes them. Everything
-is kept in build-mutate: `tree.N` the copies, `map.json` which program reaches which line, `results`
-a line for each mutant that was tried.
+The two MAKE are the commands that build a whole tree, FLAGS those of gcc for single files;
+mk/mutate.mk passes them. Everything is kept in build-mutate: `tree.N` the copies, `tree.coverage`
+the one whose files count their lines, `map.json` and `counters` what each program has counted,
+`results` a line for each mutant that was tried.
+
+A mutant costs one compilation, and one link for each program that runs: make is asked once for the
+commands of a build (Commands).
 """
 import argparse
 import collections
 import concurrent.futures
 import hashlib
+import itertools
 import json
 import os
 import queue
@@ -80,7 +85,7 @@ def files_of(tree):
 
 
 def tree_digest():
-    """What the result of a mutant depends on."""
+    """What it depends on that no test notices a mutant."""
     whole = hashlib.sha256()
     for path in files_of(TOP):
         if not path.startswith(("docs/", "tests/mutate/")) and not os.path.islink(os.path.join(TOP, path)):
@@ -110,8 +115,8 @@ def known_equivalents():
 
 
 def draw(seed, rooms):
-    """Mutants in the order of that seed: lines are shuffled, and each gives one of its mutants
-    before any gives a second."""
+    """Mutants of those rooms in the order of that seed: lines are shuffled, and each gives one of
+    its mutants before any gives a second."""
     rng = random.Random(seed)
     lines = collections.defaultdict(list)
     for path in sources():
@@ -143,21 +148,20 @@ def kill_marked(mark):
 class Tree:
     """A copy of the working tree with its builds."""
 
-    def __init__(self, number, makes):
-        self.path = os.path.join(OUT, "tree.%d" % number)
+    def __init__(self, name, makes):
+        self.path = os.path.join(OUT, "tree.%s" % name)
         self.whole = self.path + ".whole"  # holds a key while the copy has no mistake in it
-        jobs = "1" if number else str(os.cpu_count() or 1)
-        self.makes = {kind: shlex.split(m.replace("$(nproc)", jobs)) for kind, m in makes.items()}
+        cores = str(os.cpu_count() or 1)
+        self.makes = {k: shlex.split(m.replace("$(nproc)", cores)) for k, m in makes.items()}
         self.env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
-        if number:  # mutants stay out of ccache
-            self.env["CCACHE_DISABLE"] = "1"
 
     def is_whole(self, key):
         with open(self.whole, "w") as f:
             f.write(key)
 
     def refresh(self):
-        """Makes the copy equal to the working tree; what did not change keeps its time."""
+        """Makes the copy equal to the working tree, whose build it takes the first time. Files keep
+        their times, so that make finds in the build what is up to date."""
         wanted = set(files_of(TOP))
         for path in wanted:
             here, there = os.path.join(TOP, path), os.path.join(self.path, path)
@@ -165,11 +169,15 @@ class Tree:
             if os.path.islink(here) or not os.path.exists(there) or digest(here) != digest(there):
                 if os.path.lexists(there):
                     os.unlink(there)
-                shutil.copyfile(here, there, follow_symlinks=False)
-                if not os.path.islink(here):
-                    shutil.copymode(here, there)
+                shutil.copy2(here, there, follow_symlinks=False)
         for path in set(files_of(self.path)) - wanted:
             os.unlink(os.path.join(self.path, path))
+        if os.path.isdir(os.path.join(TOP, "build")) and not os.path.isdir(os.path.join(self.path, "build")):
+            subprocess.run(["cp", "-a", os.path.join(TOP, "build"), self.path], check=True)
+
+    def copy(self, other):
+        shutil.rmtree(self.path, ignore_errors=True)
+        subprocess.run(["cp", "-a", other.path, self.path], check=True)
 
     def make(self, kind, *arguments, output=None):
         """Returns whether make succeeded."""
@@ -180,8 +188,16 @@ class Tree:
             output.append(done.stdout)
         return done.returncode == 0
 
+    def shell(self, command):
+        """Runs a command of make; mutants stay out of ccache. Returns (whether it succeeded,
+        output)."""
+        done = subprocess.run(command, cwd=self.path, env=dict(self.env, CCACHE_DISABLE="1"),
+                              shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        return done.returncode == 0, done.stdout
+
     def build(self, kind):
-        return {"plain": "build", "asan": "build-asan", "tsan": "build-tsan", "coverage": "build-cov"}[kind]
+        return "build-tsan" if kind == "tsan" else "build"
 
     def run(self, kind, name, limit_s, environment=()):
         """Returns (why it failed, empty when it did not; seconds)."""
@@ -238,100 +254,152 @@ def source_of(name):
         os.path.join(TOP, name + ".c" if name != SIM else "tests/sim/main.c")
 
 
+class Commands:
+    """How make makes each file of a build, and from which others."""
+
+    def __init__(self, tree, kind, targets):
+        output = []
+        if not tree.make(kind, "-n", "-B", *targets, output=output):
+            raise SystemExit("mutate: %s" % output[0])
+        self.obj = os.path.join(tree.build(kind), "obj")
+        self.of, self.compiled, self.inputs = {}, collections.defaultdict(list), {}
+        for line in output[0].replace("\\\n", " ").splitlines():
+            words = line.split()
+            if "-o" in words[:-1]:
+                target = words[words.index("-o") + 1]
+            elif "rcs" in words:
+                target = words[words.index("rcs") + 1]
+            else:
+                continue
+            inputs = {w for w in words if w.endswith((".o", ".a")) and w != target}
+            if not inputs and "-c" not in words:
+                continue  # nothing of the product is in it
+            self.of[target], self.inputs[target] = line, inputs
+            if "-c" in words:
+                self.compiled[words[words.index("-c") + 1]].append(target)
+        self.depends = collections.defaultdict(list)  # object: the headers that it includes
+        for target in self.of:
+            place = os.path.join(tree.path, target[:-2] + ".d")
+            if target.endswith(".o") and os.path.exists(place):
+                for header in set(re.findall(r"\S+\.h(?=\s|$)", read(place))):
+                    self.depends[header].append(target)
+
+    def objects(self, path):
+        """The objects that are made from a source; from a header only those of the product."""
+        if path.endswith(".c"):
+            return self.compiled[path]
+        rooms = tuple(os.path.join(self.obj, r) for r in ROOMS)
+        return [o for o in self.depends[path] if o.startswith(rooms)]
+
+
 class Map:
-    """Which program reaches which line, measured with gcov, and how long each takes."""
+    """Which program reaches which line, measured with gcov, and how long each takes. gcov looks at
+    a file's counters when they are asked for."""
 
-    FILE = os.path.join(OUT, "map.json")
+    FILE, COUNTERS = os.path.join(OUT, "map.json"), os.path.join(OUT, "counters")
 
-    def __init__(self, data):
-        self.data = data
-        self.times = data["seconds"]
+    def __init__(self, data, commands, wanted):
+        self.data, self.commands, self.wanted = data, commands, wanted
+        self.times = collections.defaultdict(lambda: 20.0, data["seconds"])
         self.changed = {n for n in data["programs"] if not os.path.exists(source_of(n)) or
                         digest(source_of(n)) != data["programs"][n]}
-        self.moved = {p for p in data["reach"] if not os.path.exists(os.path.join(TOP, p)) or
-                      digest(os.path.join(TOP, p)) != data["files"].get(p)}
+        self.taken_lines = {}
 
     @staticmethod
-    def get(tree, jobs, keep, wanted):
+    def get(pristine, makes, flags, commands, jobs, keep, names, files):
+        """Measures those programs in those files, unless it is known."""
         if os.path.exists(Map.FILE):
             data = json.loads(read(Map.FILE))
-            if keep or (data["tree"] == tree_digest() and data["wanted"] == wanted):
-                return Map(data)
+            if keep or (data["tree"] == tree_digest() and set(names) <= set(data["programs"]) and
+                        files <= set(data["files"])):
+                return Map(data, commands, names)
         print("mutate: measuring which test reaches which line", flush=True)
-        names = programs_of(tree, wanted)
-        output = []
-        if not tree.make("coverage", *targets_of("build-cov", names), output=output):
-            raise SystemExit(output[0])
-        counters = os.path.join(OUT, "counters")
-        shutil.rmtree(counters, ignore_errors=True)
-        obj = os.path.join(tree.path, "build-cov", "obj")
-        strip = str(len(obj.strip("/").split("/")))
-        data = {"tree": tree_digest(), "wanted": wanted, "programs": {}, "seconds": {}, "reach": {},
-                "files": {}}
+        tree = Tree("coverage", makes)
+        tree.copy(pristine)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            compile_one = lambda o: tree.shell("rm -f %s; %s -w %s" % (o, commands.of[o], flags))
+            counted = {o for f in files if f.endswith(".c") for o in commands.objects(f)}
+            for good, output in pool.map(compile_one, counted):
+                if not good:
+                    raise SystemExit("mutate: %s" % output)
+        # In the order of make, in which libraries stand before what is linked with them.
+        for target, line in commands.of.items():
+            if not target.endswith(".o") and commands.inputs[target] & counted:
+                counted.add(target)
+                good, output = tree.shell(line if "rcs" in line.split() else line + " --coverage")
+                if not good:
+                    raise SystemExit("mutate: %s" % output)
+        shutil.rmtree(Map.COUNTERS, ignore_errors=True)
+        data = {"tree": tree_digest(), "programs": {}, "seconds": {}, "files": {}}
+        strip = str(len(tree.path.strip("/").split("/")))
 
         def measure(name):
-            folder = os.path.join(counters, name.replace("/", "."))
+            folder = os.path.join(Map.COUNTERS, name.replace("/", "."))
             os.makedirs(folder)
             _, data["seconds"][name] = tree.run("coverage", name, 600,
                                                 {"GCOV_PREFIX": folder, "GCOV_PREFIX_STRIP": strip})
             data["programs"][name] = digest(source_of(name))
-            for path, line in Map.taken(folder, obj):
-                data["reach"].setdefault(path, {}).setdefault(str(line), []).append(name)
-            shutil.rmtree(folder)
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(measure, names))
-        data["files"] = {p: digest(os.path.join(TOP, p)) for p in data["reach"] if os.path.exists(os.path.join(TOP, p))}
+        data["files"] = {p: digest(os.path.join(TOP, p)) for p in files}
         with open(Map.FILE, "w") as f:
             json.dump(data, f)
-        return Map(data)
+        return Map(data, commands, names)
 
-    @staticmethod
-    def taken(folder, obj):
-        """(path, line) of each line that the counters in that folder show as taken."""
-        lines = set()
-        for sub, _, files in os.walk(folder):
-            counted = [f for f in files if f.endswith(".gcda")]
-            for f in counted:
-                note = os.path.join(obj, os.path.relpath(sub, folder), f[:-5] + ".gcno")
-                if os.path.exists(note):
-                    os.symlink(note, os.path.join(sub, f[:-5] + ".gcno"))
-            if not counted:
-                continue
-            out = subprocess.run(["gcov", "--json-format", "--stdout"] + counted, cwd=sub, capture_output=True,
-                                 text=True).stdout
-            for text in out.splitlines():
-                for f in json.loads(text)["files"]:
-                    if f["file"].startswith(tuple(ROOMS)):
-                        lines.update((f["file"], l["line_number"]) for l in f["lines"] if l["count"])
-        return lines
+    def taken(self, name, path):
+        """The lines of a file that a program has taken; None where it has counted none."""
+        if (name, path) not in self.taken_lines:
+            lines = None
+            folder = os.path.join(Map.COUNTERS, name.replace("/", "."))
+            notes = os.path.join(OUT, "tree.coverage")
+            counters = [os.path.join(folder, o[:-2] + ".gcda") for o in self.commands.objects(path)]
+            # A header that half the product includes is taken by others in the same way.
+            for counted in list(filter(os.path.exists, counters))[:20]:
+                note = counted[:-5] + ".gcno"
+                if not os.path.exists(note):
+                    os.symlink(os.path.join(notes, os.path.relpath(note, folder)), note)
+                out = subprocess.run(["gcov", "--json-format", "--stdout", counted], cwd=notes, capture_output=True,
+                                     text=True).stdout
+                for f in (f for text in out.splitlines() for f in json.loads(text)["files"]):
+                    if f["file"] == path:
+                        lines = (lines or set()) | {l["line_number"] for l in f["lines"] if l["count"]}
+            self.taken_lines[name, path] = lines
+        return self.taken_lines[name, path]
 
     def near(self, mutant):
         """The programs that reach the mutant's line, the nearest first; where none does, or the
-        file has changed since, those that reach the file."""
-        lines = self.data["reach"].get(mutant.path, {})
-        numbers = range(mutant.line, mutant.last_line + 1)
-        at_line = {n for l in numbers for n in lines.get(str(l), ())}
-        in_file = {n for names in lines.values() for n in names}
-        if mutant.path in self.moved or not at_line:
-            at_line = in_file
+        file has changed since, those that reach the file. What was not measured comes last."""
         words = set(re.split(r"\W|_", mutant.path)) - {"c", "h", "src", "libfrag", "core"}
+        numbers = set(range(mutant.line, mutant.last_line + 1))
+        known = self.data["files"].get(mutant.path, "")
+        moved = known != digest(os.path.join(TOP, mutant.path))
 
         def order(name):
-            known = name in self.data["programs"]
-            fresh = not known or name in self.changed
             like = words & set(re.split(r"\W|_", os.path.basename(name)))
-            # A changed program may reach the line now; it comes last, so that others have time.
-            may_reach = fresh and name not in at_line
-            return (may_reach, is_script(name), self.times[name] - 2 * len(like))
+            return (is_script(name), self.times[name] - 2 * len(like))
 
-        programs = set(self.times)
-        fresh = {n for n in programs if n not in self.data["programs"] or n in self.changed}
-        return sorted((programs & at_line) | fresh, key=order)
+        files, last, is_reached = [], [], False
+        for name in sorted(self.wanted, key=order):
+            lines = self.taken(name, mutant.path)
+            if not known or name not in self.data["programs"] or name in self.changed:
+                last.append(name)
+            elif lines is not None and (moved or lines & numbers):
+                is_reached = True
+                yield name
+            elif lines:
+                files.append(name)
+        # A line that gcov does not know may be in the middle of a statement.
+        yield from [] if is_reached else files
+        yield from last
 
 
 class Unfinished(Exception):
     """The time of the whole run is over."""
+
+
+class Refused(Exception):
+    """The linker did not take a mutant."""
 
 
 class Worker:
@@ -340,113 +408,171 @@ class Worker:
 
     fails_anyway = {}  # (kind, name): what a program without a mutant reports
 
-    def __init__(self, tree, pristine, coverage_map, key, builds, patience, deadline):
-        self.tree, self.pristine, self.map = tree, pristine, coverage_map
-        self.key, self.builds = key, builds
+    def __init__(self, tree, pristine, key, coverage, commands, asan, builds, patience, deadline):
+        self.tree, self.pristine, self.key, self.map = tree, pristine, key, coverage
+        self.commands, self.asan, self.builds = commands, asan, builds
         self.patience, self.deadline = patience, deadline
+        self.made = set()  # what is not as in the pristine tree
+        self.path = self.source = self.mistaken = ""
 
-    def objects(self, kind, path, product_only):
-        """The objects that are made from a source, in that build."""
-        obj = os.path.join(self.tree.build(kind), "obj")
-        if path.endswith(".c"):
-            return [os.path.join(obj, path[:-2] + ".o")]
-        found = []
-        for folder, _, files in os.walk(os.path.join(self.pristine.path, obj)):
-            inside = os.path.relpath(folder, self.pristine.path)
-            if product_only and not inside.startswith(tuple(os.path.join(obj, r) for r in ROOMS)):
-                continue
-            for f in files:
-                if f.endswith(".d") and os.path.exists(os.path.join(folder, f[:-2] + ".o")) and \
-                        path in read(os.path.join(folder, f)).split():
-                    found.append(os.path.join(inside, f[:-2] + ".o"))
-        return found
+    def of_kind(self, kind):
+        """(the commands, what is added to those of gcc). ASan is only for the mutated file, in
+        programs that are otherwise plain."""
+        return (self.commands["plain"], "-w " + self.asan) if kind == "asan" else (self.commands[kind], "")
 
-    def is_pristine(self, path):
-        here, there = os.path.join(self.pristine.path, path), os.path.join(self.tree.path, path)
-        return os.path.exists(there) and digest(there) == digest(here)
+    def make(self, target, kind):
+        """Whether target could be made; what gcc says."""
+        commands, flags = self.of_kind(kind)
+        line = commands.of[target]
+        self.made.add(target)
+        if target.endswith(".o"):
+            return self.tree.shell(line + " " + flags)
+        if target.endswith(".a"):
+            return self.tree.shell(line)
+        # What make compiles and links in one step is compiled once.
+        found = re.search(r"\S+\.c(?=\s)", line)
+        if found:
+            own = target + ".o"
+            if not os.path.exists(os.path.join(self.tree.path, own)):
+                head = re.sub(r"\S+\.[oa](?=\s)|-MF \S+|-MMD|-MP|-l\S+|-Wl,\S+", "", line[:line.rindex(" -o ")])
+                good, output = self.tree.shell("%s -c -o %s" % (head, own))
+                if not good:
+                    return good, output
+            line = line.replace(found.group(), own)
+        return self.tree.shell(line + " -Wl,-S " + flags)
 
-    def restore(self, mutant, kinds, times):
-        place = os.path.join(self.tree.path, mutant.path)
-        shutil.copyfile(os.path.join(self.pristine.path, mutant.path), place)
-        os.utime(place, ns=times)
-        for kind in kinds:
-            for o in self.objects(kind, mutant.path, False):
-                here, there = os.path.join(self.pristine.path, o), os.path.join(self.tree.path, o)
-                if not self.is_pristine(o):
-                    shutil.copyfile(here, there)
+    def objects(self, kind, text):
+        """Makes the objects of that text of the mutated file; whether they could be made."""
+        self.restore()
+        with open(os.path.join(self.tree.path, self.path), "w", encoding="utf-8") as f:
+            f.write(text)
+        return all(self.make(o, kind)[0] for o in self.of_kind(kind)[0].objects(self.path))
+
+    def link(self, name, kind):
+        """Links what a program needs and what depends on the mutated file; what the linker says."""
+        commands, _ = self.of_kind(kind)
+        program = os.path.join(self.tree.build(kind), name)
+        has_libraries = is_script(name) or "-lfrag" in commands.of[program]
+
+        def is_wanted(target):
+            if ".so" in os.path.basename(target):
+                return has_libraries
+            return target == program or target.endswith(".a") or \
+                (is_script(name) and "/tests/" not in target and not target.endswith(".o"))
+
+        for target, inputs in commands.inputs.items():
+            if target not in self.made and inputs & self.made and is_wanted(target):
+                good, output = self.make(target, kind)
+                if not good:
+                    return output
+        return ""
+
+    def restore(self):
+        for target in self.made:
+            shutil.copy2(os.path.join(self.pristine.path, target),
+                         os.path.join(self.tree.path, target))
+        self.made = set()
+
+    def is_same(self, target):
+        """Whether an object holds what it does without a mistake, debugging information aside."""
+        texts = []
+        for tree in (self.pristine, self.tree):
+            place, made = self.tree.path + ".o", os.path.join(tree.path, target)
+            subprocess.run(["strip", "-g", "-o", place, made], check=True)
+            texts.append(digest(place))
+            os.unlink(place)
+        return texts[0] == texts[1]
 
     def attempt(self, mutant):
         """(status, what noticed it)."""
         if os.path.exists(self.tree.whole):
             os.unlink(self.tree.whole)
         place = os.path.join(self.tree.path, mutant.path)
-        state = os.stat(place)
-        kinds = ["plain"]
-        source = read(place)
-        with open(place, "w", encoding="utf-8") as f:
-            f.write(mutant.apply(source))
+        self.path, self.source, state = mutant.path, read(place), os.stat(place)
+        self.mistaken = mutant.apply(self.source)
         try:
-            objects = self.objects("plain", mutant.path, True)
-            if not self.tree.make("plain", *objects):
+            if not self.objects("plain", self.mistaken):
                 return "refused", "the compiler"
-            if all(self.is_pristine(o) for o in objects):
+            if all(self.is_same(o) for o in self.made):
                 return "same", "the object file is the same"
-            near = self.map.near(mutant)
-            by = self.noticed("plain", near)
-            if by:
-                return "caught", by
-            inner = [n for n in near if re.match(r"tests/(unit|shared|conformance|operators)/", n)]
+            ran = []
+            by = self.noticed("plain", self.map.near(mutant), ran)
+            inner = [n for n in ran if re.match(r"tests/(unit|shared|conformance|operators)/", n)]
             for kind, slower in (("asan", 4), ("tsan", 10)):
-                if by or kind not in self.builds or (kind == "tsan" and "atomic_" not in source):
+                if by or kind not in self.builds:
                     continue
-                kinds.append(kind)
-                by = self.noticed(kind, inner, slower)
-            return ("caught", by) if by else ("survived", "%d programs reach it" % len(near))
+                if kind == "tsan" and "atomic_" not in self.source:
+                    continue
+                self.objects(kind, self.mistaken)
+                by = self.noticed(kind, inner, [], slower)
+            return ("caught", by) if by else ("survived", "%d programs ran" % len(ran))
+        except Refused as refused:
+            return "refused", "the linker: %s" % str(refused)[-200:]
         finally:
-            self.restore(mutant, kinds, (state.st_atime_ns, state.st_mtime_ns))
+            self.restore()
+            with open(place, "w", encoding="utf-8") as f:
+                f.write(self.source)
+            os.utime(place, ns=(state.st_atime_ns, state.st_mtime_ns))
             self.tree.is_whole(self.key)
 
-    def noticed(self, kind, names, slower=1):
-        """The name of the first program that fails; empty when none does."""
-        at, begin = 0, time.monotonic()
-        while at < len(names) and time.monotonic() - begin < self.patience:
-            batch = [names[at]] if at == 0 else names[at:at + (4 if at < 5 else 12)]
-            at += len(batch)
-            build = self.tree.build(kind)
-            so = os.path.join(build, "lib", "libfrag.so.1")
-            output = []
-            # What only loads the library need not be linked again.
-            if not (self.tree.make(kind, so, output=output) and
-                    self.tree.make(kind, "-o", so, *targets_of(build, batch), output=output)):
-                return "the linker: " + output[-1][-200:]
-            for name in batch:
-                if time.monotonic() > self.deadline:
-                    raise Unfinished
-                if self.fails_anyway.get((kind, name)):
-                    continue
-                limit_s = (10 + 4 * self.map.times[name]) * slower
+    def without(self, kind, name, limit_s):
+        """What a program reports without a mutant."""
+        if kind != "asan":
+            return self.pristine.run(kind, name, limit_s)[0]
+        self.objects(kind, self.source)
+        why = self.link(name, kind) or self.tree.run(kind, name, limit_s)[0]
+        self.objects(kind, self.mistaken)
+        return why
+
+    def noticed(self, kind, names, ran, slower=1):
+        """The name of the first program that fails; empty when none does. ran: those that ran."""
+        begin = time.monotonic()
+        for name in names:
+            if time.monotonic() > self.deadline:
+                raise Unfinished
+            if time.monotonic() - begin > self.patience:
+                break
+            if self.fails_anyway.get((kind, name)):
+                continue
+            output = self.link(name, kind)
+            if output:
+                raise Refused(output)
+            ran.append(name)
+            limit_s = (10 + 4 * self.map.times[name]) * slower
+            why, seconds = self.tree.run(kind, name, limit_s)
+            if not why:
+                continue
+            # A test with a clock may fail on a busy machine, and a slow one reach its limit there.
+            if seconds < limit_s and (self.map.times[name] > 1 or "unit" not in name):
                 why, seconds = self.tree.run(kind, name, limit_s)
-                # A test with a clock may fail on a busy machine.
-                if why and seconds < limit_s and (self.map.times[name] > 1 or "unit" not in name):
-                    why, seconds = self.tree.run(kind, name, limit_s)
-                if why:
-                    if (kind, name) not in self.fails_anyway:
-                        self.fails_anyway[kind, name] = self.pristine.run(kind, name, limit_s)[0]
-                    why = why if not self.fails_anyway[kind, name] else ""
-                if why:
-                    return "%s%s: %s" % ("" if kind == "plain" else kind + " ", name, why.split("\n")[0][:100])
+            if why and (seconds >= limit_s or (kind, name) not in self.fails_anyway):
+                self.fails_anyway[kind, name] = self.without(kind, name, limit_s)
+            if why and not self.fails_anyway[kind, name]:
+                return "%s%s: %s" % ("" if kind == "plain" else kind + " ", name, why.split("\n")[0][:100])
+            if seconds >= limit_s:
+                self.fails_anyway[kind, name] = ""  # it was too slow this time
         return ""
 
 
 def load_results(tree):
+    """{id: result}. What was caught stays so while the mutated file is the same, what survived
+    while nothing changes."""
     found = {}
     if os.path.exists(os.path.join(OUT, "results")):
         with open(os.path.join(OUT, "results")) as f:
             for line in f:
                 r = json.loads(line)
-                if r["tree"] == tree:
+                place = os.path.join(TOP, r["path"])
+                if os.path.exists(place) and digest(place) == r["file"] and \
+                        (r["status"] != "survived" or (r["tree"] == tree and r["id"] not in found)):
                     found[r["id"]] = r
     return found
+
+
+def noticed_by(result):
+    """The kind of test, and `time` where it was its limit."""
+    kind = result["by"].split("/test_")[0].split(":")[0]
+    return kind + " (time)" * ("still running after" in result["by"])
 
 
 def show(results):
@@ -456,13 +582,17 @@ def show(results):
     for r in survivors:
         print("%s:%d: %s (%s; %s)\n- %s\n+ %s" % (r["path"], r["line"], r["rule"], r["id"], r["by"], r["before"], r["after"]))
     rooms = sorted({room_of(r["path"]) for r in results})
+    groups = [g for g in ("cores", "elsewhere") if any(is_in(r, g) for r in rooms)]
     print("\n%-20s %8s %8s %9s %7s   %s" % ("room", "mutants", "caught", "survived", "share", "not counted: listed, same object, refused"))
-    for room in rooms + ["all"]:
-        counts = collections.Counter(r["status"] for r in results if room in ("all", room_of(r["path"])))
+    for room in rooms + groups + ["all"]:
+        counts = collections.Counter(r["status"] for r in results if room in ("all", room_of(r["path"])) or
+                                     (room in groups and is_in(room_of(r["path"]), room)))
         tried = counts["caught"] + counts["survived"]
         print("%-20s %8d %8d %9d %5.1f %%   %d, %d, %d" % (
             room, tried, counts["caught"], counts["survived"], 100.0 * counts["caught"] / tried if tried else 100.0,
             counts["listed"], counts["same"], counts["refused"]))
+    by = collections.Counter(noticed_by(r) for r in results if r["status"] == "caught")
+    print("caught by: " + ", ".join("%s %d" % b for b in by.most_common()))
     return survivors
 
 
@@ -470,7 +600,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--count", type=int, default=200)
     p.add_argument("--seed", type=int, default=int(time.time()))
-    p.add_argument("--room", default="")
+    p.add_argument("--room", default="", help="rooms to draw from; with a comma COUNT from each part")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--only", nargs="+", metavar="ID", help="only these mutants, whatever was stored")
     p.add_argument("--seconds", type=float, default=float("inf"), help="ends after that time")
@@ -482,14 +612,14 @@ def main():
     for kind in ("plain", "asan", "tsan", "coverage"):
         p.add_argument("--" + kind, required=True)
     args = p.parse_args()
-    makes = {k: getattr(args, k) for k in ("plain", "asan", "tsan", "coverage")}
+    makes = {k: getattr(args, k) for k in ("plain", "tsan")}
     started = time.monotonic()
     listed = known_equivalents()
-    order = draw(args.seed, args.room.split())
+    orders = [list(draw(args.seed, part.split())) for part in args.room.split(",")]
     if args.only:
-        order = [m for m in order if m.id in args.only]
+        orders = [[m for order in orders for m in order if m.id in args.only]]
     if args.list:
-        for m in list(order)[:args.count]:
+        for m in itertools.chain(*(order[:args.count] for order in orders)):
             print("%s:%d: %s (%s)\n- %s\n+ %s" % (m.path, m.line, m.rule, m.id, m.before, m.after))
         return 0
     os.makedirs(OUT, exist_ok=True)
@@ -499,28 +629,27 @@ def main():
     pristine = Tree(0, makes)
     pristine.refresh()
     builds = args.builds.split()
-    for kind in builds:
-        output = []
-        if not pristine.make(kind, "tests", os.path.join(pristine.build(kind), SIM), output=output):
+    names = programs_of(pristine, args.programs)
+    commands = {}
+    for kind in {"plain", *builds} - {"asan"}:
+        output, targets = [], targets_of(pristine.build(kind), names)
+        if not pristine.make(kind, *targets, output=output):
             raise SystemExit("mutate: %s: %s" % (kind, output[0]))
+        commands[kind] = Commands(pristine, kind, targets)
     print("mutate: built in %d s" % (time.monotonic() - started), flush=True)
-    coverage_map = Map.get(pristine, args.jobs, args.keep_map, args.programs)
+    # Some that are drawn are not counted.
+    files = {m.path for order in orders for m in order[:args.count * 4 // 3]}
+    coverage = Map.get(pristine, makes, args.coverage, commands["plain"], args.jobs, args.keep_map,
+                       names, files)
     print("mutate: measured after %d s" % (time.monotonic() - started), flush=True)
     idle = queue.Queue()
 
     def prepare(n):
-        copy, key = Tree(n + 1, makes), tree + args.builds
-        idle.put(Worker(copy, pristine, coverage_map, key, builds, args.patience,
+        copy, key = Tree(n + 1, makes), " ".join([tree, args.builds, args.programs])
+        idle.put(Worker(copy, pristine, key, coverage, commands, args.asan, builds, args.patience,
                         started + args.seconds))
-        if os.path.exists(copy.whole) and read(copy.whole) == key:
-            return
-        copy.refresh()
-        for kind in builds:
-            build = copy.build(kind)
-            shutil.rmtree(os.path.join(copy.path, build), ignore_errors=True)
-            subprocess.run(["cp", "-a", os.path.join(pristine.path, build), copy.path], check=True)
-        own = [f for f in os.listdir(pristine.path) if not f.startswith("build")]
-        subprocess.run(["cp", "-a", *own, copy.path], cwd=pristine.path, check=True)
+        if not os.path.exists(copy.whole) or read(copy.whole) != key:
+            copy.copy(pristine)
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(prepare, range(args.jobs)))
@@ -530,8 +659,8 @@ def main():
     log = open(os.path.join(OUT, "results"), "a")
 
     def try_one(mutant):
-        row = {"tree": tree, "id": mutant.id, "path": mutant.path, "line": mutant.line, "rule": mutant.rule,
-               "before": mutant.before, "after": mutant.after}
+        row = {"tree": tree, "file": digest(os.path.join(TOP, mutant.path)), "id": mutant.id, "path": mutant.path,
+               "line": mutant.line, "rule": mutant.rule, "before": mutant.before, "after": mutant.after}
         begin = time.monotonic()
         if mutant.key() in listed:
             row.update(status="listed", by="tests/mutate/equivalent")
@@ -556,22 +685,21 @@ def main():
                 log.flush()
 
     # Mutants that are not counted are replaced by the next ones.
-    mutants = iter(order)
-
-    def work(_):
-        while True:
+    def work(mutants, before):
+        while time.monotonic() - started < args.seconds:
             with lock:
-                if sum(r["status"] in ("caught", "survived") for r in results) >= args.count:
+                if sum(r["status"] in ("caught", "survived") for r in results[before:]) >= args.count:
                     return
                 mutant = next(mutants, None)
             if mutant is None:
                 return
             try_one(mutant)
-            if time.monotonic() - started > args.seconds:
-                return
 
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(work, range(args.jobs)))
+    for order in orders:
+        mutants, before = iter(order), len(results)
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for done in [pool.submit(work, mutants, before) for _ in range(args.jobs)]:
+                done.result()
     survivors = show(results)
     for (kind, name), why in sorted(Worker.fails_anyway.items()):
         if why:
