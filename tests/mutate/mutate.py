@@ -49,6 +49,8 @@ SHELLS = ("driverd", "workerd", "workerd/host")
 BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
 BOUNDS_PLAIN = BOUNDS + ["--as=%d:" % (6 << 30)]
 SIM = "tests/sim/sim"
+# They tell ASan what memory nobody may touch.
+KNOW_ASAN = ["libfrag/src/base/arena.c", "libfrag/src/data/pool.c"]
 
 
 def room_of(path):
@@ -372,12 +374,14 @@ class Map:
         file has changed since, those that reach the file. What was not measured comes last."""
         words = set(re.split(r"\W|_", mutant.path)) - {"c", "h", "src", "libfrag", "core"}
         numbers = set(range(mutant.line, mutant.last_line + 1))
+        header = "/%s.h" % os.path.splitext(os.path.basename(mutant.path))[0]
         known = self.data["files"].get(mutant.path, "")
         moved = known != digest(os.path.join(TOP, mutant.path))
 
         def order(name):
-            like = words & set(re.split(r"\W|_", os.path.basename(name)))
-            return (is_script(name), self.times[name] - 2 * len(like))
+            like = len(words & set(re.split(r"\W|_", os.path.basename(name))))
+            includes = header in read(source_of(name))
+            return (is_script(name), self.times[name] - 2 * like - 4 * includes)
 
         files, last, is_reached = [], [], False
         for name in sorted(self.wanted, key=order):
@@ -416,8 +420,8 @@ class Worker:
         self.path = self.source = self.mistaken = ""
 
     def of_kind(self, kind):
-        """(the commands, what is added to those of gcc). ASan is only for the mutated file, in
-        programs that are otherwise plain."""
+        """(the commands, what is added to those of gcc). ASan is only for the mutated file and
+        KNOW_ASAN, in programs that are otherwise plain."""
         return (self.commands["plain"], "-w " + self.asan) if kind == "asan" else (self.commands[kind], "")
 
     def make(self, target, kind):
@@ -446,7 +450,9 @@ class Worker:
         self.restore()
         with open(os.path.join(self.tree.path, self.path), "w", encoding="utf-8") as f:
             f.write(text)
-        return all(self.make(o, kind)[0] for o in self.of_kind(kind)[0].objects(self.path))
+        commands = self.of_kind(kind)[0]
+        sources = [self.path] + [p for p in KNOW_ASAN if kind == "asan" and p != self.path]
+        return all(self.make(o, kind)[0] for p in sources for o in commands.objects(p))
 
     def link(self, name, kind):
         """Links what a program needs and what depends on the mutated file; what the linker says."""
@@ -645,7 +651,7 @@ def main():
     idle = queue.Queue()
 
     def prepare(n):
-        copy, key = Tree(n + 1, makes), " ".join([tree, args.builds, args.programs])
+        copy, key = Tree(n + 1, makes), tree + args.builds
         idle.put(Worker(copy, pristine, key, coverage, commands, args.asan, builds, args.patience,
                         started + args.seconds))
         if not os.path.exists(copy.whole) or read(copy.whole) != key:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <driverd/core/placement/placement.h>
+
 /* Hosts that go on on another worker (on_failure: migrate), and when their leases are over. */
 
 #define LEASE (10 * SECOND)
@@ -522,6 +524,41 @@ WORLD_TEST(driver_migrate, none_goes_where_another_that_waits_for_a_worker_canno
 	cr_expect_not_null(taken(w, 5, FW_HOST_CREATE), "%s", w->log);
 	cr_expect_not_null(taken(w, 5, FW_HOST_CREATE), "%s", w->log);
 	cr_expect_str_eq(w->errors, "");
+}
+
+/* f2 waits for a worker, so f1 and f3 are to share their memory, each with the other one. */
+WORLD_TEST(driver_migrate, the_memory_of_the_other_end_decides_who_may_stay, NULL)
+{
+	static const struct {
+		const char *first, *last;
+		bool waits, first_may, last_may;
+	} cases[] = {
+		{HERE, HERE, true, true, true},
+		{HERE, ELSEWHERE, true, false, false},
+		{ELSEWHERE, HERE, true, false, false},
+		{HERE, HERE, false, true, true}, /* f2 runs here itself */
+		{HERE, ELSEWHERE, false, true, false},
+		{ELSEWHERE, HERE, false, false, true},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct drv_host *hosts;
+		struct drv_session *session;
+
+		if (i > 0)
+			world_fini(w);
+		chain_runs(w);
+		w->core->actions = &w->actions; /* what is asked for is part of no step */
+		hosts = w->core->apps[0]->hosts;
+		session = hosts[1].now.session;
+		hosts[0].memory = hosts[0].now.session->memory = cases[i].first;
+		hosts[2].memory = hosts[2].now.session->memory = cases[i].last;
+		if (cases[i].waits)
+			hosts[1].now.session = NULL;
+		cr_expect_eq(drv_candidate_may_stay(&hosts[0]), cases[i].first_may, "%zu", i);
+		cr_expect_eq(drv_candidate_may_stay(&hosts[2]), cases[i].last_may, "%zu", i);
+		hosts[1].now.session = session;
+	}
 }
 
 /* f2 has lost both neighbours, of which one has crashed, and the other one is there. */

@@ -130,20 +130,33 @@ Test(driver_report, an_edge_is_named_by_its_kind_and_shown_with_its_detail)
 {
 	static const struct {
 		const char *transport, *detail, *edge, *shown;
+		uint64_t mapped, staged; /* messages with memory of a GPU */
 	} cases[] = {
 		{"ucx", "tcp lo", "\"edge\": \"ucx\"", "  ucx tcp lo\n"},
 		{"ucx", "", "\"edge\": \"ucx\"", "  ucx\n"},
 		{"ucx", "4 rails", "\"edge\": \"ucx\"", "  ucx 4 rails\n"},
+		{"ucx", "", "\"edge\": \"ucx\"", "  ucx, GPU memory mapped\n", 1, 0},
+		{"ucx", "", "\"edge\": \"ucx\"", "  ucx, GPU memory staged\n", 0, 1},
+		{"ucx", "tcp lo", "\"edge\": \"ucx\"",
+		 "  ucx tcp lo, GPU memory mapped, 2 messages staged\n", 1, 2},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct table sender = table_of("f1", true);
+		struct fw_message stats = of_host(FW_HOST_STATS, 1);
+		struct fw_op_stats op = {0};
+		struct fragi_flow_stats row;
 		struct world w;
 
 		world_init(&w);
 		sender.transport = cases[i].transport;
 		sender.detail = cases[i].detail;
 		run_on(&w, "block", "node", &sender);
+		row = (struct fragi_flow_stats){.gpu_mapped = cases[i].mapped,
+						.gpu_staged = cases[i].staged};
+		stats.stats = (struct fw_host_stats){
+			.final = true, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
+		say(&w, 1, &stats);
 		end(&w);
 		assert_has(w.json, cases[i].edge);
 		assert_has(w.table, cases[i].shown);

@@ -88,6 +88,20 @@ WORLD_TEST(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_i
 	assert_has(w->json, "\"epoch\": 2, \"restarts\": 1");
 }
 
+/* It may still have messages for the new process. */
+WORLD_TEST(driver_restart, a_neighbour_that_is_done_is_wired_again, restarting_runs)
+{
+	const struct fw_message *m;
+
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	receiver_dies(w, 5);
+	is_prepared_again(w, 2);
+	m = must_take(w, 1, FW_HOST_WIRE);
+	cr_assert_eq(m->wire.peer_count, 1);
+	cr_expect_eq(m->wire.peers[0].epoch, 2);
+	cr_expect_not_null(taken(w, 2, FW_HOST_WIRE));
+}
+
 WORLD_TEST(driver_restart, the_tokens_of_its_edges_are_new, world_init)
 {
 	uint8_t before[FW_TOKEN_BYTES];

@@ -226,6 +226,44 @@ static bool accepts(void *arg, const struct fw_identity *identity)
 	return strcmp(identity->name, arg) != 0;
 }
 
+/* A worker behind NAT is seen by its two addresses, however they are written. */
+WORLD_TEST(driver_session, a_worker_whose_own_address_is_another_is_behind_nat, NULL)
+{
+	static const struct {
+		const char *peer, *local, *seen; /* NULL: it is not */
+	} cases[] = {
+		{"10.0.0.2:48284", "192.168.0.2",
+		 "from 10.0.0.2, but its own address is 192.168.0.2,"},
+		{"10.0.0.2:48284", "10.0.0.2", NULL},
+		{"10.0.0.2:48284", "::ffff:10.0.0.2", NULL},
+		{"10.0.0.2:48284", "", NULL},
+		{"10.0.0.2:48284", "10.0.0.20", "from 10.0.0.2, but its own address is 10.0.0.20,"},
+		{"[::ffff:10.0.0.2]:48284", "10.0.0.2", NULL},
+		{"[::ffff:10.0.0.2]:48284", "10.0.0.3",
+		 "from 10.0.0.2, but its own address is 10.0.0.3,"},
+		{"[fd00::2]:48284", "fd00::2", NULL},
+		{"[fd00::2]:48284", "fd00::3", "from fd00::2, but its own address is fd00::3,"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct drv_session *session;
+		const char *text;
+
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		hello(w, 1, "a", NULL);
+		w->core->actions = &w->actions; /* as in a step */
+		session = drv_session_find(w->core, 1);
+		session->peer = cases[i].peer;
+		session->local_address = cases[i].local;
+		text = drv_session_translation(session);
+		cr_assert_eq(text != NULL, cases[i].seen != NULL, "%zu: %s", i, text);
+		if (text != NULL)
+			cr_expect_not_null(strstr(text, cases[i].seen), "%s", text);
+	}
+}
+
 /* Of those that do not answer or are away, once each. One that was away and is back is told. */
 WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, NULL)
 {

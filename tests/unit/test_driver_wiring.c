@@ -153,33 +153,45 @@ WORLD_TEST(driver_wiring, a_host_that_nobody_reaches_is_reported_once, world_ini
 	cr_expect_null(strstr(strstr(w->errors, sentence) + 1, sentence), "%s", w->errors);
 }
 
+#define LOOPBACK(worker, peer)                                                                     \
+	"for data, but worker " peer " is on another node; start " worker                          \
+	" with --worker-address and an address that " peer " can reach"
+
 Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 {
 	static const struct {
-		const char *node, *address;
-		bool refused;
+		const char *sender, *node,
+			*address;       /* the sender's address; where the receiver is */
+		const char *refused[2]; /* NULL: not that one */
 	} cases[] = {
-		{"node", "127.0.0.1", false}, {"another", "127.0.0.1", true},
-		{"another", "::1", true},     {"another", "10.0.0.2", false},
-		{"another", "", false},       {"another", "what?", false},
+		{"10.0.0.1", "node", "127.0.0.1", {NULL}},
+		{"127.0.0.1", "node", "10.0.0.2", {NULL}},
+		{"10.0.0.1", "another", "127.0.0.1", {LOOPBACK("b", "a")}},
+		{"127.0.0.1", "another", "10.0.0.2", {LOOPBACK("a", "b")}},
+		{"127.0.0.1", "another", "::1", {LOOPBACK("a", "b"), LOOPBACK("b", "a")}},
+		{"10.0.0.1", "another", "::1", {LOOPBACK("b", "a")}},
+		{"10.0.0.1", "another", "10.0.0.2", {NULL}},
+		{"10.0.0.1", "another", "", {NULL}},
+		{"10.0.0.1", "another", "what?", {NULL}},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		bool refused = cases[i].refused[0] != NULL;
 		struct world w;
 
 		world_init(&w);
 		app(&w, two_fragments);
-		hello_from(&w, 1, "a", "f1", "node", "10.0.0.1");
+		hello_from(&w, 1, "a", "f1", "node", cases[i].sender);
 		hello_from(&w, 2, "b", "f2", cases[i].node, cases[i].address);
 		say_prepared(&w, 1, 1, "f1", true);
 		say_prepared(&w, 2, 2, "f2", false);
-		cr_expect_eq(drv_core_app_state(w.core),
-			     cases[i].refused ? DRV_APP_KILLING : DRV_APP_WIRING, "%s on %s",
-			     cases[i].address, cases[i].node);
-		if (cases[i].refused) {
-			assert_has(
-				w.errors,
-				"for data, but worker a is on another node; start b with --worker-address and an address that a can reach");
+		cr_expect_eq(drv_core_app_state(w.core), refused ? DRV_APP_KILLING : DRV_APP_WIRING,
+			     "%s on %s", cases[i].address, cases[i].node);
+		if (refused) {
+			for (int k = 0; k < 2 && cases[i].refused[k] != NULL; k++)
+				assert_has(w.errors, cases[i].refused[k]);
+			cr_expect_eq(strstr(w.errors, LOOPBACK("a", "b")) != NULL,
+				     strcmp(cases[i].sender, "127.0.0.1") == 0, "%zu", i);
 			both_are_killed(&w);
 			assert_has(w.json, "{\"code\": \"loopback_address\", \"scope\": \"node\"");
 		}

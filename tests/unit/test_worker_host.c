@@ -165,6 +165,39 @@ Test(worker_host, one_that_was_beside_is_promoted_as_long_as_it_lives)
 	}
 }
 
+/* What an earlier process saved here is of no use to one that comes from elsewhere. */
+Test(worker_host, what_was_saved_here_is_kept_for_the_host_that_runs_on_here)
+{
+	static const struct {
+		bool is_moved, is_beside, is_known, forgets;
+	} cases[] = {
+		{.is_known = false, .forgets = false},
+		{.is_known = true, .forgets = false},
+		{.is_moved = true, .forgets = true},
+		{.is_moved = true, .is_known = true, .forgets = true},
+		{.is_beside = true, .forgets = true},
+		{.is_beside = true, .is_known = true, .forgets = false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct fw_message create = create_of(7, 1, 2);
+
+		start_attached(false);
+		if (cases[i].is_known)
+			spawn(1);
+		create.create.is_moved = cases[i].is_moved;
+		create.create.is_beside = cases[i].is_beside;
+		from_driver(&create);
+		cr_assert_not_null(did(WRK_DO_SPAWN));
+		cr_expect_eq(did(WRK_DO_FORGET_SAVED) != NULL, cases[i].forgets, "%zu", i);
+		if (cases[i].forgets) {
+			cr_expect_eq(did(WRK_DO_FORGET_SAVED)->run, 7);
+			cr_expect_eq(did(WRK_DO_FORGET_SAVED)->number, 1);
+		}
+		finish();
+	}
+}
+
 Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself)
 {
 	for (int ends = 0; ends < 2; ends++) {

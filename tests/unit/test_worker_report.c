@@ -498,11 +498,11 @@ Test(worker_report, what_finds_no_room_is_not_told_by_half)
 	free(ops);
 }
 
-Test(worker_report, lost_peers_leave_room_for_an_end)
+/* A host that runs loses more peers than are kept, is done, stopped and failed. */
+static void tell_all_events(void)
 {
 	struct fw_message event = host_frame(FW_HOST_EVENT);
 
-	start_as("key a 1");
 	spawn(1);
 	prepared();
 	request(FW_HOST_START);
@@ -519,10 +519,35 @@ Test(worker_report, lost_peers_leave_room_for_an_end)
 	event.event.state = FW_STATE_FAILED;
 	event.event.failure = (struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED, "it failed", "rx"};
 	from_host(&event);
+}
+
+Test(worker_report, lost_peers_leave_room_for_an_end)
+{
+	start_as("key a 1");
+	tell_all_events();
 	lose_driver();
 	reconnect();
 	attach_as("key a 1", true);
 	cr_expect_eq(reports_of(FW_HOST_EVENT, 1), WRK_KEPT_EVENTS_MAX - 1);
+}
+
+/* One more than these is a start that fails. */
+Test(worker_report, all_events_that_are_kept_go_with_their_process)
+{
+	struct fw_message started = host_frame(FW_HOST_STARTED);
+
+	start_as("key a 1");
+	tell_all_events();
+	started.result.failure =
+		(struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED, "it failed", "rx"};
+	from_host(&started);
+	cr_expect_eq(core->kept->event_count, WRK_KEPT_EVENTS_MAX);
+	exited(1, 0, true);
+	spawn(2);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_eq(reports_of(FW_HOST_EVENT, 1), 0);
 }
 
 static struct fw_message past_of(uint64_t epoch)
@@ -609,6 +634,36 @@ Test(worker_report, what_runs_by_a_revoked_key_ends_at_once)
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach_as("key a 2", true);
 	cr_expect_null(wrk_core_refusal(core));
+}
+
+/* Without a host it ends at once, else when its host has ended; with the code of the revocation. */
+Test(worker_report, a_worker_for_one_application_ends_with_its_key)
+{
+	for (int hosts = 0; hosts < 2; hosts++) {
+		start_attached(true);
+		if (hosts == 1)
+			spawn(1);
+		from_driver(&revoked);
+		cr_assert_eq(did(WRK_DO_EXIT) != NULL, hosts == 0, "%d", hosts);
+		if (hosts == 1)
+			exited(0, SIGKILL, false);
+		cr_assert_not_null(did(WRK_DO_EXIT), "%d", hosts);
+		cr_expect_eq(did(WRK_DO_EXIT)->exit_code,
+			     fragi_failure_exit(FRAGI_FAILURE_KEY_REFUSED));
+		finish();
+	}
+}
+
+/* The driver's last word about the application stays that of the worker. */
+Test(worker_report, a_revocation_after_the_result_does_not_change_it)
+{
+	start_attached(true);
+	spawn(1);
+	app_ended(7, 0);
+	from_driver(&revoked);
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
 /* An error in a key file must not end what runs. */
