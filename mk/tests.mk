@@ -57,9 +57,9 @@ $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
 $(B)/tests/unit/test_trace: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 # Whole verbs, with a driver that the test plays.
-$(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o events.o fail.o filter.o \
-	health.o json.o logs.o look.o service.o service_print.o status.o stop.o table.o top_draw.o \
-	top_lines.o top_opened.o top_print.o top_window.o)
+$(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
+	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
+	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
 	top_print.o json.o table.o)

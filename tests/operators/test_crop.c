@@ -183,6 +183,33 @@ Test(ops_resize, one_side_follows_the_ratio)
 	cr_assert_null(frag_harness_create(&vision_resize_type, NULL, NULL), "no size");
 }
 
+/* The other side is rounded, and is never 0. */
+Test(ops_resize, a_side_by_the_ratio_has_one_pixel_at_least)
+{
+	static const struct {
+		const char *name, *value;
+		int64_t rows, columns;
+	} rows[] = {
+		/* of 12 x 24 */
+		{"width", "1", 1, 1},    {"width", "2", 1, 2},  {"width", "3", 2, 3},
+		{"width", "23", 12, 23}, {"height", "1", 1, 2}, {"height", "13", 13, 26},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h =
+			make(&vision_resize_type, FRAG_ARGS({rows[i].name, rows[i].value}));
+		struct frag_message *m;
+		const int64_t *shape;
+
+		give_tensor(h, "in", "", coordinates());
+		m = ticked(h, "out");
+		shape = frag_tensor_dl(frag_message_tensor(m, ""))->shape;
+		cr_expect(shape[0] == rows[i].rows && shape[1] == rows[i].columns, "%s %s: %d x %d",
+			  rows[i].name, rows[i].value, (int)shape[0], (int)shape[1]);
+		finish(h, m);
+	}
+}
+
 Test(ops_resize, a_frame_of_that_size_is_passed_on)
 {
 	struct frag_harness *h = make(&vision_resize_type, FRAG_ARGS({"width", "24"}));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "inference/detections.h"
 #include "inference/inference.h"
 
 /* The operators that stand behind inference, with tensors that are written here. */
@@ -218,6 +219,65 @@ Test(ops_detection_postprocessor, classes_by_number_and_by_column)
 	finish(h, m);
 	refused(detections, FRAG_ARGS({"labels", "[cat]"}, {"keep_labels", "[dog]"}),
 		"keep_labels names \"dog\", which labels lacks");
+}
+
+/* Of several columns with the same score the first one is the class, as with one alone. */
+Test(ops_detection_postprocessor, the_class_is_the_first_column_of_the_highest_score)
+{
+	static const struct {
+		float scores[3];
+		int32_t label;
+	} rows[] = {{{0.5f, 0.5f, 0.4f}, 0}, {{0.4f, 0.5f, 0.5f}, 1}, {{0.5f, 0.4f, 0.5f}, 0},
+		    {{0.5f, 0.5f, 0.5f}, 0}, {{0.3f, 0.4f, 0.5f}, 2}, {{0.5f, 0.4f, 0.3f}, 0}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h = make(detections, NULL);
+		struct frag_message *m = message("boxes", FLOATS(2, SIDES(1, 4), three_boxes));
+
+		cr_assert_eq(frag_message_add_tensor(m, "scores",
+						     FLOATS(2, SIDES(1, 3), rows[i].scores)),
+			     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		m = tick(h, "out");
+		cr_expect_eq(((const int32_t *)data(m, "labels", 1))[0], rows[i].label, "row %zu",
+			     i);
+		finish(h, m);
+	}
+}
+
+/* Each border of a part cuts boxes that come near it, but for those of the frame itself. */
+Test(ops_detection_postprocessor, each_border_of_a_part_cuts)
+{
+	static const float middle[] = {0.2f, 0.2f, 0.8f, 0.8f};
+
+	for (int side = 0; side < 4; side++) {
+		const bool is_far = side >= 2; /* right or bottom */
+
+		for (int near = 0; near < 3; near++) {
+			for (int inside = 0; inside < 2; inside++) {
+				const float borders[] = {DETECTION_CUT, 0.0099f, 0.0f};
+				float box[4], part[4] = {0, 0, 1, 1};
+				struct detection d;
+				bool is_kept;
+
+				memcpy(box, middle, sizeof(box));
+				box[side] = is_far ? 1.0f - borders[near] : borders[near];
+				if (inside)
+					part[side] = is_far ? 0.75f : 0.25f;
+				d = (struct detection){box[0], box[1], box[2], box[3], 0, 0, 0};
+				is_kept = detection_move(&d, part);
+				cr_expect_eq(is_kept, !inside || near == 0,
+					     "side %d, %g from the border, inside %d", side,
+					     (double)borders[near], inside);
+				cr_expect(!is_kept ||
+					  fabsf(d.top - (part[1] + box[1] * (part[3] - part[1]))) <
+						  1e-6f);
+				cr_expect(!is_kept ||
+					  fabsf(d.right -
+						(part[0] + box[2] * (part[2] - part[0]))) < 1e-6f);
+			}
+		}
+	}
 }
 
 /*

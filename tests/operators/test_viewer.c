@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "viewer/listener.h"
 #include "viewer/picture.h"
 
 Test(ops_viewer, a_picture_is_a_whole_jpeg_with_its_numbers)
@@ -24,4 +26,41 @@ Test(ops_viewer, a_picture_is_a_whole_jpeg_with_its_numbers)
 	canvas.columns = 65536;
 	cr_expect_null(viewer_picture_create(&canvas, 90, 7, 0, 0));
 	free(canvas.pixels);
+}
+
+/* What is not of this machine alone is open to everybody who reaches it. */
+Test(ops_viewer, which_addresses_are_of_this_machine_alone)
+{
+	static const struct {
+		const char *address, *url; /* NULL: it is refused */
+		bool is_loopback;
+	} rows[] = {
+		{"127.0.0.1", "http://127.0.0.1:", true},
+		{"127.0.0.2", "http://127.0.0.2:", true},
+		{"127.255.255.254", "http://127.255.255.254:", true},
+		{"0.0.0.0", "http://0.0.0.0:", false},
+		{"::1", "http://[::1]:", true},
+		{"::", "http://[::]:", false},
+		{"localhost", NULL, false},
+		{"127.0.0", NULL, false},
+		{"", NULL, false},
+		{"192.0.2.77", NULL, false}, /* no address of this machine */
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct listener listener = {.fd = -1};
+		struct frag_err err = FRAG_ERR_INIT;
+		int r = viewer_listener_open(rows[i].address, 0, &listener, &err);
+
+		if (r == -EAFNOSUPPORT || (r == -EADDRNOTAVAIL && rows[i].url != NULL))
+			continue; /* a machine without IPv6 */
+		cr_expect_eq(r == 0, rows[i].url != NULL, "%s: %s", rows[i].address, err.text);
+		if (r < 0)
+			continue;
+		cr_expect_eq(listener.is_loopback, rows[i].is_loopback, "%s", rows[i].address);
+		cr_expect_eq(strncmp(listener.url, rows[i].url, strlen(rows[i].url)), 0, "%s",
+			     listener.url);
+		cr_expect_gt(atoi(listener.url + strlen(rows[i].url)), 0, "%s", listener.url);
+		close(listener.fd);
+	}
 }

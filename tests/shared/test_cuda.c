@@ -274,6 +274,25 @@ GPU_TEST(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
 	}
 }
 
+/* Pinned memory is of all GPUs: any one that is open will do. */
+Test(cuda, pinned_memory_is_made_by_whichever_gpu_is_open)
+{
+	struct frag_tensor *host = counting(), *pinned, *back;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	use((struct frag_device){FRAG_DEVICE_CUDA, 1});
+	cr_assert_eq(frag_tensor_copy(host, NULL, (struct frag_device){FRAG_DEVICE_CUDA_HOST, 0},
+				      &pinned, &err),
+		     0, "%s", err.text);
+	cr_assert_eq(frag_tensor_copy(pinned, NULL, CPU, &back, &err), 0, "%s", err.text);
+	expect_counting(back);
+	frag_tensor_unref(back);
+	frag_tensor_unref(pinned);
+	frag_tensor_unref(host);
+	expect_nothing_left();
+}
+
 Test(cuda, memory_is_on_the_gpu_that_was_named)
 {
 	struct frag_resource *pool = NULL;

@@ -114,3 +114,34 @@ Test(compare, each_leaf_of_an_object)
 		cr_expect_str_eq(differs, rows[i].differs, "%zu", i);
 	}
 }
+
+/* All differences are counted, and so many are kept. */
+Test(compare, some_differences_are_kept)
+{
+	for (size_t count = CTL_DIFFERENCES_MAX - 1; count <= CTL_DIFFERENCES_MAX + 2; count++) {
+		char expected_path[64], got_path[64], text[2][1024];
+		struct frag_err err = FRAG_ERR_INIT;
+		struct ctl_differences all;
+		size_t used = 0;
+
+		for (size_t i = 0; i < count; i++) {
+			snprintf(text[0] + used, sizeof(text[0]) - used, "- i64 %02zu\n", i);
+			used += (size_t)snprintf(text[1] + used, sizeof(text[1]) - used,
+						 "- i64 %02zu\n", i + 50);
+		}
+		snprintf(expected_path, sizeof(expected_path), "/tmp/compare.%d.e", (int)getpid());
+		snprintf(got_path, sizeof(got_path), "/tmp/compare.%d.g", (int)getpid());
+		write_file(expected_path, text[0]);
+		write_file(got_path, text[1]);
+		cr_expect_eq(ctl_compare(expected_path, got_path, 0, &all, &err), 0);
+		cr_expect_eq(all.total, count);
+		cr_expect_eq(all.messages, count);
+		cr_expect_eq(all.count, count < CTL_DIFFERENCES_MAX ? count : CTL_DIFFERENCES_MAX,
+			     "%zu of %zu", all.count, count);
+		cr_expect_str_eq(all.items[all.count - 1].got,
+				 all.count == CTL_DIFFERENCES_MAX ? "59" : "58");
+		ctl_differences_fini(&all);
+		unlink(expected_path);
+		unlink(got_path);
+	}
+}

@@ -164,22 +164,45 @@ Test(control_group, groups_of_hosts_that_ended_are_removed)
 	cr_expect_eq(groups.left[0], 7);
 }
 
+/* Each file in turn is missing, or is a folder, which cannot be written. */
 Test(control_group, a_limit_that_the_kernel_refuses_is_an_error)
 {
-	struct wrk_control_groups groups;
-	struct frag_err err = FRAG_ERR_INIT;
-	char wanted[512];
-	int fd = -1;
+	static const struct {
+		const char *file;
+		bool is_folder;
+		int r;
+	} rows[] = {
+		{"cpu.max", false, -ENOENT},         {"cpu.max", true, -EISDIR},
+		{"memory.max", false, -ENOENT},      {"memory.max", true, -EISDIR},
+		{"memory.swap.max", false, 0}, /* a kernel without swap */
+		{"memory.swap.max", true, -EISDIR},  {"memory.oom.group", false, -ENOENT},
+		{"memory.oom.group", true, -EISDIR},
+	};
 
-	init(&groups);
-	unlink(at("fs/frag.service/host-1/memory.max"));
-	cr_expect_eq(wrk_control_groups_make(&groups, 0, 4096, &fd, &err), -ENOENT);
-	snprintf(
-		wanted, sizeof(wanted),
-		"cannot start a host with limits: its control group %.80s: No such file or directory",
-		at("fs/frag.service/host-1"));
-	cr_expect_str_eq(err.text, wanted);
-	cr_expect_eq(fd, -1);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wrk_control_groups groups;
+		struct frag_err err = FRAG_ERR_INIT;
+		char wanted[512], file[128];
+		int fd = -1;
+
+		make_group("fs/frag.service/host-1");
+		snprintf(file, sizeof(file), "fs/frag.service/host-1/%s", rows[i].file);
+		unlink(at(file));
+		if (rows[i].is_folder)
+			mkdir(at(file), 0755);
+		init(&groups);
+		cr_expect_eq(wrk_control_groups_make(&groups, 500, 4096, &fd, &err), rows[i].r,
+			     "row %zu: %s", i, err.text);
+		cr_expect_eq(groups.left_count, 1, "row %zu: the folder is to be removed", i);
+		cr_expect_eq(fd >= 0, rows[i].r == 0, "row %zu", i);
+		snprintf(wanted, sizeof(wanted),
+			 "cannot start a host with limits: its control group %.80s: %s",
+			 at("fs/frag.service/host-1"), strerror(-rows[i].r));
+		cr_expect_str_eq(err.text, rows[i].r == 0 ? "" : wanted, "row %zu", i);
+		if (fd >= 0)
+			close(fd);
+		rmdir(at(file));
+	}
 }
 
 Test(control_group, why_limits_cannot_be_enforced)

@@ -49,6 +49,34 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 	wrk_inventory_fini(&inventory);
 }
 
+/* Keys that begin alike are of several labels, and a worker has so many at most. */
+Test(inventory, labels_are_as_many_as_a_worker_may_have)
+{
+	static const struct {
+		const char *labels;
+		uint32_t count;
+	} rows[] = {{"a=1,ab=2", 2}, {"ab=2,a=1", 2}, {"a=b,b=a", 2}, {"a=1,b=1", 2}};
+	char many[1024] = "";
+	size_t used = 0;
+	struct wrk_inventory inventory;
+	struct frag_err err;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(parse(&inventory, NULL, rows[i].labels, &err), 0, "%s: %s",
+			     rows[i].labels, err.text);
+		cr_expect_eq(inventory.label_count, rows[i].count, "%s", rows[i].labels);
+		wrk_inventory_fini(&inventory);
+	}
+	for (int i = 0; i <= FW_LABELS_MAX; i++) {
+		used += (size_t)snprintf(many + used, sizeof(many) - used, "%sk%d=v",
+					 i > 0 ? "," : "", i);
+		cr_expect_eq(parse(&inventory, NULL, many, &err), i < FW_LABELS_MAX ? 0 : -EINVAL,
+			     "%d labels", i + 1);
+		wrk_inventory_fini(&inventory);
+	}
+	cr_expect_str_eq(err.text, "--label: a worker has at most 64 labels");
+}
+
 /*
  * What is read of a machine with GPUs: a folder for each, which the driver of NVIDIA shows, and the
  * driver itself, which fraghost asks. Here that is the driver of tests.

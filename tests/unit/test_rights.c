@@ -37,6 +37,8 @@ static void make_folders(void)
 	mkdir(at("app"), 0700);
 	mkdir(at("app/lib"), 0700);
 	mkdir(at("work"), 0700);
+	mkdir(at("work-2"), 0700);
+	mkdir(at("wor"), 0700);
 	cr_assert_eq(chdir(at("work")), 0);
 }
 
@@ -46,6 +48,8 @@ static void remove_folders(void)
 	rmdir(at("app/lib"));
 	rmdir(at("app"));
 	rmdir(at("work"));
+	rmdir(at("work-2"));
+	rmdir(at("wor"));
 	rmdir(top);
 }
 
@@ -158,6 +162,9 @@ Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
 	snprintf(both, sizeof(both), "%s:%s", at("app/lib"), at("work"));
 	cr_expect_str_eq(WRITABLE(.library_path = both), "");
 	cr_expect_str_eq(WRITABLE(.library_path = top), "");
+	/* Names that begin alike are of other folders. */
+	cr_expect_str_eq(WRITABLE(.library_path = at("work-2")), "/work");
+	cr_expect_str_eq(WRITABLE(.library_path = at("wor")), "/work");
 	cr_expect_str_eq(WRITABLE(.ucx_folder = at("work")), "");
 	cr_expect_str_eq(WRITABLE(.ucx_folder = at("app/lib")), "/work");
 	cr_assert_eq(symlink(at("work"), at("link")), 0);

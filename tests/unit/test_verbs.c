@@ -459,6 +459,8 @@ Test(verbs, filters_of_lines_and_events)
 		{{.op = "tx"}, 5, FRAGI_LOG_INFO, "f", "tx2", false},
 		{{.op = "f"}, 5, FRAGI_LOG_INFO, "f", "tx", false},
 	};
+	static const enum fw_notice_kind kinds[] = {FW_NOTICE_FAILED, FW_NOTICE_CLOCK,
+						    FW_NOTICE_START};
 	static const struct {
 		const char *op, *text;
 		bool passes;
@@ -492,6 +494,17 @@ Test(verbs, filters_of_lines_and_events)
 		const struct fw_notice event = {.kind = FW_NOTICE_START, .text = events[i].text};
 
 		cr_expect_eq(ctl_filter_notice(&filter, &event), events[i].passes, "event %zu", i);
+	}
+	for (int level = FRAGI_LOG_TRACE; level < FRAGI_LOG_OFF; level++) {
+		const struct ctl_filter filter = {.level = level};
+
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+			const struct fw_notice event = {.kind = kinds[i], .text = "", .who = ""};
+
+			cr_expect_eq(ctl_filter_notice(&filter, &event),
+				     ctl_notice_level(&event) >= level, "level %d, kind %zu", level,
+				     i);
+		}
 	}
 }
 
@@ -544,5 +557,123 @@ Test(verbs, times_of_filters)
 
 		cr_expect_eq(ctl_filter_read(&filter), CTL_OK);
 		cr_expect_eq(filter.level, level);
+	}
+}
+
+/* A step of a drain: what the driver says of the worker and its hosts. */
+struct drain_step {
+	int fragments;        /* on the worker; -1: it is gone */
+	const char *stays[2]; /* of each host there; NULL: there is none */
+};
+
+static void expect_drain(const char *words, const struct drain_step *steps, size_t count,
+			 const char *expected)
+{
+	struct fw_worker_row workers[8];
+	struct fw_host_row hosts[8][3];
+	struct fw_application_row apps[8];
+	struct fw_message messages[9] = {{.kind = FW_ANSWER}};
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t host_count = 0;
+
+		/* One on another worker, which is nothing to wait for. */
+		hosts[i][host_count++] = (struct fw_host_row){
+			.fragments = "f0", .worker = "w2", .state = "running", .stays = ""};
+		for (int k = 0; k < 2 && steps[i].stays[k] != NULL; k++)
+			hosts[i][host_count++] =
+				(struct fw_host_row){.fragments = k == 0 ? "f1" : "f2",
+						     .worker = "w",
+						     .state = "running",
+						     .stays = steps[i].stays[k]};
+		apps[i] = app_row("a", "running");
+		apps[i].hosts = hosts[i];
+		apps[i].host_count = host_count;
+		workers[i] = (struct fw_worker_row){.name = "w",
+						    .address = "",
+						    .state = "attached",
+						    .fragments = (uint32_t)steps[i].fragments,
+						    .drained = true};
+		messages[i + 1] = state_of(&apps[i], 1);
+		messages[i + 1].reply.workers = &workers[i];
+		messages[i + 1].reply.worker_count = steps[i].fragments >= 0;
+	}
+	cr_expect_eq(verb(ctl_drain, words, messages, count + 1), CTL_OK, "%s", words);
+	cr_expect_str_eq(printed, expected, "%s: %s", words, printed);
+}
+#define STEPS(...)                                                                                 \
+	(const struct drain_step[]){__VA_ARGS__},                                                  \
+		sizeof((const struct drain_step[]){__VA_ARGS__}) / sizeof(struct drain_step)
+
+#define NONE "no worker has 4 cores"
+#define F1_STAYS                                                                                   \
+	"f1 of a stays there: " NONE "; it moves when another worker takes it, `fragctl stop a` "  \
+	"ends it\n"
+#define F2_STAYS                                                                                   \
+	"f2 of a stays there: its state is too large; `fragctl restart a` places it anew, "        \
+	"`fragctl stop a` ends it\n"
+#define EMPTY "w: drained, and empty\n"
+
+/* It ends when the worker is empty or gone, and says once what stays, when nothing else is left. */
+Test(verbs, drain_waits_until_the_worker_is_empty)
+{
+	static const char *const large = "its state is too large";
+
+	expect_drain("drain w", STEPS({0, {NULL}}), EMPTY);
+	expect_drain("drain w", STEPS({-1, {NULL}}), EMPTY);
+	expect_drain("drain w", STEPS({1, {""}}, {1, {""}}, {0, {NULL}}),
+		     "waits for f1 of a to leave w\n" EMPTY);
+	expect_drain("drain w", STEPS({2, {"", ""}}, {1, {""}}, {-1, {NULL}}),
+		     "waits for f1 of a to leave w\nwaits for f2 of a to leave w\n" EMPTY);
+	/* A host that is not told yet is none that stays. */
+	expect_drain("drain w", STEPS({1, {NULL}}, {1, {NONE}}, {1, {NONE}}, {0, {NULL}}),
+		     F1_STAYS EMPTY);
+	expect_drain("drain w", STEPS({2, {NONE, ""}}, {2, {NONE, large}}, {0, {NULL}}),
+		     "waits for f2 of a to leave w\n" F1_STAYS F2_STAYS EMPTY);
+	expect_drain("drain w --no-wait", STEPS({2, {NONE, ""}}), "w: drained\n" F1_STAYS);
+	expect_drain("drain w --undo", STEPS({2, {NONE, ""}}),
+		     "w: takes fragments again; what the drain moved stays where it is, "
+		     "--rebalance moves it back\n");
+	expect_drain("drain w --undo --rebalance", STEPS({0, {NULL}}),
+		     "w: takes fragments again, and what the drain moved goes back\n");
+	expect_drain("drain w --no-wait -o json", STEPS({2, {NONE, ""}}),
+		     "{\"worker\": \"w\", \"drained\": true, \"still_there\": [\"a\"], \"stays\": "
+		     "[{\"application\": \"a\", \"fragments\": \"f1\", \"reason\": \"" NONE
+		     "\"}]}\n");
+	expect_drain(
+		"drain w -o json", STEPS({1, {""}}, {0, {NULL}}),
+		"{\"worker\": \"w\", \"drained\": true, \"still_there\": [], \"stays\": []}\n");
+}
+
+/* What a person gives `swap` is checked before the driver is asked: the bounds themselves pass. */
+Test(verbs, swap_has_its_words_and_a_probation_of_an_hour_at_most)
+{
+	static const struct {
+		const char *words;
+		int code;
+		int64_t probation_ns;
+	} rows[] = {
+		{"swap a f --library x.so", CTL_OK, 10000000000},
+		{"swap a f --library x.so --probation 0s", CTL_OK, 0},
+		{"swap a f --library x.so --probation 1h", CTL_OK, 3600000000000},
+		{"swap a f --library x.so --probation 3600001ms", CTL_USAGE, 0},
+		{"swap a f --library x.so --probation 10", CTL_USAGE, 0},
+		{"swap a f --library x.so --probation -1s", CTL_USAGE, 0},
+		{"swap a f", CTL_USAGE, 0},
+		{"swap a --library x.so", CTL_USAGE, 0},
+		{"swap a f g --library x.so", CTL_USAGE, 0},
+		{"swap a f! --library x.so", CTL_USAGE, 0},
+		{"swap a f --library x.so --replaces y.so", CTL_OK, 10000000000},
+		{"swap a f --library= ", CTL_USAGE, 0},
+		{"swap a f --library x.so --replaces=", CTL_USAGE, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(verb(ctl_swap, rows[i].words, &done, rows[i].code == CTL_OK),
+			     rows[i].code, "%s: %s", rows[i].words, printed);
+		cr_expect_eq(asked_count, rows[i].code == CTL_OK, "%s", rows[i].words);
+		if (rows[i].code == CTL_OK)
+			cr_expect_eq(asked[0].swap.probation_ns, rows[i].probation_ns, "%s",
+				     rows[i].words);
 	}
 }

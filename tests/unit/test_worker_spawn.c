@@ -209,6 +209,8 @@ Test(worker_spawn, the_environment_is_the_users_then_the_flags_then_ours)
 	setenv("FRAG_APP_ROOT", "/root/of/the/user", 1);
 	setenv("UCX_TCP_TX_SEG_SIZE", "8K", 1);
 	setenv("UCX_SOMETHING_ELSE", "1", 1);
+	setenv("FRAG_LIBRARY", "begins alike", 1);
+	setenv("FRAG_LIBRARY_PATH_2", "goes on", 1);
 	unsetenv("UCX_NET_DEVICES");
 	unsetenv("UCX_TCP_PORT_RANGE");
 	environment = wrk_environment_make(&wanted, &arena);
@@ -218,6 +220,8 @@ Test(worker_spawn, the_environment_is_the_users_then_the_flags_then_ours)
 	cr_expect_str_eq(value_of(environment, "FRAG_APP_ROOT"), "/root/of/the/user");
 	cr_expect_str_eq(value_of(environment, "UCX_TCP_TX_SEG_SIZE"), "8K", "the user's own wins");
 	cr_expect_str_eq(value_of(environment, "UCX_SOMETHING_ELSE"), "1");
+	cr_expect_str_eq(value_of(environment, "FRAG_LIBRARY"), "begins alike");
+	cr_expect_str_eq(value_of(environment, "FRAG_LIBRARY_PATH_2"), "goes on");
 	cr_expect_str_eq(value_of(environment, "UCX_NET_DEVICES"), "lo");
 	cr_expect_str_eq(value_of(environment, "UCX_TCP_PORT_RANGE"), "20000-20010");
 	cr_expect_not_null(value_of(environment, "UCX_HANDLE_ERRORS"));
