@@ -155,10 +155,10 @@ static int get_ready(struct wrk_control_groups *groups)
 		return -errno;
 	r = read_text(groups->folder, "cgroup.procs", text, sizeof(text));
 	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
-		if (line[0] != '\0')
+		if (line[0] != '\0') {
 			r = write_text(own, "cgroup.procs", line);
-	if (r == -ESRCH) /* one has just ended */
-		r = 0;
+			r = r == -ESRCH ? 0 : r; /* it has just ended; the next ones have not */
+		}
 	if (r == 0)
 		r = write_text(groups->folder, "cgroup.subtree_control", "+cpu +memory");
 	groups->is_ready = r == 0;
