@@ -474,6 +474,13 @@ Test(ops_capture, what_a_camera_cannot_do_is_explained)
 		 "has no pixel_format YUYV; it has NV12, MJPG"},
 		{"length=100", {{"device", DEVICE}}, "offers buffers of 100 bytes for pictures of"},
 	};
+	/* What the controls take at most and at least. */
+	static const struct frag_arg bounds[][3] = {
+		{{"device", DEVICE}, {"gain", "1"}},
+		{{"device", DEVICE}, {"gain", "100"}},
+		{{"device", DEVICE}, {"exposure_time", "1"}},
+		{{"device", DEVICE}, {"exposure_time", "5000"}},
+	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
@@ -482,4 +489,6 @@ Test(ops_capture, what_a_camera_cannot_do_is_explained)
 		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
 			  err.text);
 	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(bounds); i++)
+		frag_harness_destroy(make("", bounds[i]));
 }

@@ -98,6 +98,29 @@ Test(ops_draw, rectangles)
 		       "........................\n");
 }
 
+/* Lines that are half as wide as their rectangle, or wider, fill it and nothing beside it. */
+Test(ops_draw, rectangles_that_are_thinner_than_their_lines)
+{
+	const float corners[] = {1 / 24.0f,  1 / 12.0f, 4 / 24.0f,  9 / 12.0f,
+				 6 / 24.0f,  1 / 12.0f, 10 / 24.0f, 9 / 12.0f,
+				 12 / 24.0f, 1 / 12.0f, 22 / 24.0f, 4 / 12.0f,
+				 12 / 24.0f, 6 / 12.0f, 22 / 24.0f, 11 / 12.0f};
+
+	expect_picture("type: rectangles, line_width: 2", numbers(8, 2, corners),
+		       "........................\n"
+		       ".###..####..##########..\n"
+		       ".###..####..##########..\n"
+		       ".###..####..##########..\n"
+		       ".###..####..............\n"
+		       ".###..####..............\n"
+		       ".###..####..##########..\n"
+		       ".###..####..##########..\n"
+		       ".###..####..##......##..\n"
+		       "............##########..\n"
+		       "............##########..\n"
+		       "........................\n");
+}
+
 Test(ops_draw, points_and_crosses)
 {
 	const float points[] = {4 / 24.0f, 4 / 12.0f, 1, 1, NAN, 0};

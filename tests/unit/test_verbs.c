@@ -7,6 +7,7 @@
 #include <base/log.h>
 #include <fragctl/driver.h>
 #include <fragctl/filter.h>
+#include <fragctl/top_window.h>
 #include <track/cause.h>
 #include <wire/message.h>
 
@@ -675,5 +676,57 @@ Test(verbs, swap_has_its_words_and_a_probation_of_an_hour_at_most)
 		if (rows[i].code == CTL_OK)
 			cr_expect_eq(asked[0].swap.probation_ns, rows[i].probation_ns, "%s",
 				     rows[i].words);
+	}
+}
+
+static struct fw_message *copy_of(const struct fw_message *message)
+{
+	struct fw_message *copy;
+	size_t size;
+
+	cr_assert_eq(fw_message_copy(message, &copy, &size), 0);
+	return copy;
+}
+
+/* Tables that are as before come once: the next windows have them, with times of their own. */
+Test(verbs, windows_share_tables_that_are_the_same)
+{
+	static const struct {
+		uint64_t run;
+		bool is_same;
+		uint32_t apps; /* afterwards in the next window */
+	} rows[] = {{3, true, 1}, {4, true, 0}, {4, false, 1}, {3, false, 1}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (int order = 0; order < 2; order++) { /* in which they are given back */
+			struct ctl_top_window first = {0}, second = {0}, third = {0};
+			struct fw_message message = looked_at("a", true, FRAGI_CAUSE_NONE);
+
+			message.run = 3;
+			message.looked.look.unix_ns = 100;
+			cr_assert_eq(ctl_top_window_add(&first, NULL, copy_of(&message)), CTL_OK);
+			message.run = rows[i].run;
+			message.looked.is_same = rows[i].is_same;
+			message.looked.look.unix_ns = 200;
+			cr_assert_eq(ctl_top_window_add(&second, &first, copy_of(&message)),
+				     CTL_OK);
+			cr_expect_eq(second.count, rows[i].apps, "row %zu", i);
+			message.looked.is_same = true;
+			message.looked.look.unix_ns = 300;
+			cr_assert_eq(ctl_top_window_add(&third, &second, copy_of(&message)),
+				     CTL_OK);
+			cr_expect_eq(third.count, rows[i].apps, "row %zu", i);
+			ctl_top_window_free(order == 0 ? &first : &third);
+			if (second.count > 0) {
+				cr_expect_eq(second.apps[0].look.unix_ns, 200, "row %zu", i);
+				cr_expect_str_eq(second.apps[0].look.application, "a");
+			}
+			ctl_top_window_free(&second);
+			cr_expect_eq((order == 0 ? third : first).count,
+				     order == 0 ? rows[i].apps : 1);
+			if (order == 0 && third.count > 0)
+				cr_expect_eq(third.apps[0].look.unix_ns, 300, "row %zu", i);
+			ctl_top_window_free(order == 0 ? &third : &first);
+		}
 	}
 }
