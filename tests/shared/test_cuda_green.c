@@ -154,6 +154,30 @@ GPU_TEST(cuda_green, unlike_parts_are_made_of_equal_groups)
 	cr_expect_eq(sms_of_part("2", "[17, 101]", "1"), 104);
 }
 
+/* A part may have all SMs, and parts may take the last one. */
+GPU_TEST(cuda_green, parts_may_take_all_that_there_is)
+{
+	static const struct {
+		const char *count, *sms, *index;
+		unsigned int has;
+	} rows[] = {{"1", "[128]", "0", 128},
+		    {"1", "[121]", "0", 128},
+		    {"2", "[64, 64]", "1", 64},
+		    {"2", "[120, 8]", "0", 120},
+		    {"2", "[8, 120]", "1", 120}};
+
+	setenv("FAKE_CUDA_SMS", "128", 1);
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		cr_expect_eq(sms_of_part(rows[i].count, rows[i].sms, rows[i].index), rows[i].has,
+			     "row %zu", i);
+	refuse(&(struct parts){.pool = {{"num_partitions", "1"}, {"sms_per_partition", "[129]"}}},
+	       "0 of 1 groups of 129 SMs fit");
+	refuse(&(struct parts){.pool = {{"num_partitions", "2"},
+					{"sms_per_partition", "[121, 1]"},
+					{"min_sm_size", "1"}}},
+	       "GPU 0 (Fake 0) has 128 SMs, not enough for all partitions");
+}
+
 GPU_TEST(cuda_green, parts_that_make_no_sense)
 {
 	refuse(&(struct parts){.pool = {{"num_partitions", "3"}, {"sms_per_partition", "[8, 8]"}}},
