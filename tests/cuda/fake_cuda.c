@@ -351,7 +351,7 @@ size_t fake_cuda_left(void)
 	size_t count = (size_t)depth;
 
 	pthread_mutex_lock(&fake.lock);
-	count += fake.reserved;
+	count += fake.reserved + fake.modules;
 	for (const struct CUstream_st *stream = fake.streams; stream != NULL; stream = stream->next)
 		count++;
 	for (const struct CUmemPoolHandle_st *pool = fake.pools; pool != NULL; pool = pool->next)

@@ -134,6 +134,7 @@ extern struct fake_driver {
 	pthread_cond_t completed; /* an event */
 	struct CUctx_st contexts[DEVICES_MAX];
 	size_t used[DEVICES_MAX], memory_max, reserved; /* reserved: ranges of addresses */
+	size_t modules;                                 /* that are loaded */
 	int device_count, version;
 	bool held, calls_held, initialised, configured;
 } fake;

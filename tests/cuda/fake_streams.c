@@ -507,6 +507,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	if (loaded == NULL || (loaded->image = strdup(image)) == NULL)
 		abort();
 	*module = loaded;
+	fake.modules++;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -516,6 +517,7 @@ CUresult cuModuleUnload(CUmodule module)
 	wait_for_streams();
 	free(module->image);
 	free(module);
+	fake.modules--;
 	LEAVE(CUDA_SUCCESS);
 }
 

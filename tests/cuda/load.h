@@ -56,8 +56,8 @@ static void load_fake(void)
 }
 
 /*
- * After the test all memory, streams, pools, events and green contexts were given back, but for the
- * stream by which the module frees.
+ * After the test all memory, streams, pools, events, green contexts and modules were given back,
+ * but for the stream by which the module frees.
  */
 #define GPU_TEST(suite, name)                                                                      \
 	static void suite##_##name(void);                                                          \
@@ -73,7 +73,7 @@ static inline void expect_nothing_left(void)
 	for (int i = 0; i < 2000 && (fake.used() > 0 || fake.left() > 1); i++)
 		usleep(1000);
 	cr_expect_eq(fake.used(), 0, "%zu bytes of memory are left", fake.used());
-	cr_expect_leq(fake.left(), 1, "%zu streams, pools, events or contexts are left",
+	cr_expect_leq(fake.left(), 1, "%zu streams, pools, events, contexts or modules are left",
 		      fake.left());
 }
 
