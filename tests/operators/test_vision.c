@@ -272,10 +272,13 @@ Test(ops_motion_boxes, a_frame_of_another_size_begins_anew)
 			uint8_t *p = frag_tensor_writable(frame);
 			struct frag_message *m;
 
-			/* From the first frame on it is there, and from the fourth on elsewhere. */
-			for (int64_t y = 10; y < 30; y++)
-				memset(p + (y * sizes[i].columns + (k < 3 ? 5 : 35)) * 3, 240,
-				       20 * 3);
+			/*
+			 * From the second frame on a bar is there, over the whole width, so that it
+			 * is one in rows of any length, and from the fourth on elsewhere.
+			 */
+			if (k > 0)
+				memset(p + (k < 3 ? 8 : 24) * sizes[i].columns * 3, 240,
+				       (size_t)(6 * sizes[i].columns * 3));
 			m = run_once(h, "in", "out", frame);
 			cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0] > 0,
 				     k >= 3, "size %zu, frame %d", i, k);
