@@ -159,6 +159,49 @@ GPU_TEST(ops_twins, what_the_driver_refuses_has_a_sentence)
 	}
 }
 
+/* What kernels work in is large enough for each message: for more boxes than the one before had. */
+GPU_TEST(ops_twins, messages_may_have_more_boxes_than_those_before)
+{
+	static const int64_t counts[] = {1, 64, 2, 90, 64};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h =
+		frag_harness_create(&inference_detection_postprocessor_type, NULL, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	for (size_t i = 0; i < FRAG_COUNT_OF(counts); i++) {
+		struct frag_message *m = frag_message_create();
+		float boxes[100][4], scores[100];
+		const float *found;
+
+		for (int64_t k = 0; k < counts[i]; k++) {
+			const float left = (float)(k % 10) / 10, top = (float)(k / 10) / 10;
+
+			memcpy(boxes[k], (const float[]){top, left, top + 0.05f, left + 0.05f},
+			       sizeof(boxes[k]));
+			scores[k] = 0.9f - (float)k / 1000;
+		}
+		cr_assert_eq(frag_message_add_tensor(
+				     m, "boxes",
+				     floats_on_gpu(2, (const int64_t[]){counts[i], 4}, boxes[0])),
+			     0);
+		cr_assert_eq(frag_message_add_tensor(
+				     m, "scores",
+				     floats_on_gpu(1, (const int64_t[]){counts[i]}, scores)),
+			     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%d boxes: %s", (int)counts[i],
+			     frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		cr_assert_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0], counts[i]);
+		found = frag_tensor_data(frag_message_tensor(m, "boxes"));
+		for (int64_t k = 0; k < counts[i]; k++)
+			cr_expect(found[4 * k] == boxes[k][1] && found[4 * k + 1] == boxes[k][0],
+				  "box %d of %d", (int)k, (int)counts[i]);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+}
+
 /* The CPU cannot read boxes that lie on a GPU; with pictures there, it need not. */
 GPU_TEST(ops_twins, boxes_on_a_gpu_need_pictures_there)
 {

@@ -224,6 +224,21 @@ Test(cond_cuda, the_receive_waits_where_no_end_is_reported)
 	}
 }
 
+/* Another condition has it asked several times for the same message. */
+Test(cond_cuda, an_end_that_is_not_reported_is_not_waited_for_the_second_time)
+{
+	char conditions[200];
+
+	refuses = true;
+	snprintf(conditions, sizeof(conditions), "%s, {type: periodic, recess_period: 2ms}",
+		 all[2]);
+	FOR_EACH_SCHEDULER(s)
+	{
+		cr_expect_eq(run(s, "", conditions, ""), 5);
+		cr_expect_eq(atomic_load(&awaited), 10);
+	}
+}
+
 /* The sender may replace the next message at any time, so nobody looks into it. */
 Test(cond_cuda, a_flow_that_drops_its_oldest_message_is_not_looked_at)
 {
