@@ -144,9 +144,11 @@ int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_regi
 
 int ctl_graph_forget(struct ctl_graph *graph)
 {
+	const char *folder = graph->spec->app_folder; /* a graph of --expression has none */
+
 	graph->application = fragi_strdup(graph->spec->application);
-	graph->app_folder = fragi_strdup(graph->spec->app_folder);
-	if (graph->application == NULL || graph->app_folder == NULL)
+	graph->app_folder = folder != NULL ? fragi_strdup(folder) : NULL;
+	if (graph->application == NULL || (folder != NULL && graph->app_folder == NULL))
 		return -ENOMEM;
 	fragi_spec_destroy(graph->spec);
 	graph->spec = NULL;

@@ -109,7 +109,8 @@ flows:
             [(e["code"], e["line"], e["column"], e["path"], e["required"], e["provided"])
              for e in found["errors"]],
             [("graph_invalid", 4, 33, "operators.tx.watchdog", "a duration", "soon"),
-             ("graph_invalid", 5, 51, "operators.rows.parameters.rows", "integer", "many"),
+             ("graph_invalid", 5, 51, "operators.rows.parameters.rows",
+              "integer; write a whole number such as 3", "many"),
              ("graph_invalid", 6, 46, "operators.rx.ports.in.capacity",
               "a whole number from 1 to 65536", "70000"),
              ("graph_invalid", 10, 5, "flows[1]", "tensor", "i64")])

@@ -148,7 +148,8 @@ class Again(unittest.TestCase):
         self.assertEqual((failed.failed, failed.is_certain), (["s::t", "a: left files behind: left"], False))
 
     def test_what_a_program_that_was_stopped_started_is_its_own_fault(self):
-        stopped = self.program("import subprocess\nsubprocess.run(['sleep', '60'])", limit_s=1)
+        with mock.patch.object(run, "busy", lambda: 1):
+            stopped = self.program("import subprocess\nsubprocess.run(['sleep', '60'])", limit_s=1)
         self.assertEqual((stopped.failed, stopped.is_certain),
                          (["a: still running after 1 s", "a: left processes behind"], False))
 

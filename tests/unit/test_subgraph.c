@@ -362,7 +362,7 @@ Test(subgraph, parameters_are_checked)
 		"app.yaml:5:44: subgraphs.s: parameter \"a b\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:5:58: subgraphs.s.p: a parameter is a single value; it must be a map (keys and values)\n"
 		"app.yaml:5:65: subgraphs.s.q: unknown key \"defalt\"; did you mean \"default\"?\n"
-		"app.yaml:6:46: unknown argument \"o\"; none are declared\n"
+		"app.yaml:6:46: unknown argument \"o\"; declared: n, m, a b, p, q\n"
 		"app.yaml:7:19: subgraphs.v: parameters is a list; it must be a map (keys and values)\n"
 		"app.yaml:8:13: app.x: parameter \"n\" of subgraph s is required and not set\n"
 		"app.yaml:8:67: app.y: unknown parameter \"mm\"; its parameters: n, m, a b, p, q\n"
