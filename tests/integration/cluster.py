@@ -221,7 +221,7 @@ class ClusterTest(unittest.TestCase):
                     if not k.startswith(("FRAG_", "UCX_")) or
                     k in ("UCX_MEM_EVENTS", "FRAG_TEST_NO_SAFETY_POLL")}
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
-                        XDG_RUNTIME_DIR=self.runtime, FRAG_TEST_OWN_DRIVERS="1", FRAG_TEST_NO_PROGRESS="1",
+                        XDG_RUNTIME_DIR=self.runtime, FRAG_TEST_OWN_DRIVERS="1",
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         if busy() > 2:
             self.env["FRAG_DEAD_MS"] = dead_ms(3000)

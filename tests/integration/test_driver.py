@@ -169,7 +169,6 @@ class Running(cluster.ClusterTest):
         self.assertIsNone(matches(self.summary(failed), schema, schema))
 
     def test_the_table_is_on_stdout_and_all_else_on_stderr(self):
-        del self.env["FRAG_TEST_NO_PROGRESS"]
         self.launch(app_args=("--count", "300", "--pause", "10ms"))
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         lines = self.d.stdout.splitlines()
@@ -177,8 +176,7 @@ class Running(cluster.ClusterTest):
         self.assertRegex(lines[1], r"^flow +sent +delivered +dropped +lost +latency p50 +p99 +max +edge$")
         self.assertRegex(lines[2], r"^fragment1\.tx\.out -> fragment2\.rx\.in +300 +300 +0 +0 .* shm$")
         self.assertEqual(len(lines), 3)
-        # Where it takes a second to start, this was written meanwhile, and not again within 10 s.
-        self.assertRegex(self.d.stderr, r"(?m)^(running [\d.]+ s, \d+ messages|waiting for .*|preparing|wiring)$")
+        self.assertRegex(self.d.stderr, r"(?m)^running [\d.]+ s, \d+ messages$")
 
     def test_quiet_is_quiet(self):
         port = self.free_port()
