@@ -126,6 +126,29 @@ static void put_late(struct page *page, const struct metric *metric, const struc
 		ctl_sample(&page->samples, "", &row->labels, &page->pairs.causes[i], late[i]);
 }
 
+/* By place, those that there were: a host has FRAGI_LATE_PLACES_MAX of them at most. */
+static void put_late_places(struct page *page, const struct metric *metric, const struct row *row)
+{
+	const struct fragi_look_operator *op = row->of;
+	char at[FRAGI_LATE_PLACE_SIZE];
+
+	(void)metric;
+	for (uint32_t i = 0; i < op->late_place_count; i++)
+		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++) {
+			struct fragi_late_place place = op->late_places[i];
+			struct ctl_labels labels;
+
+			if (place.late[k] == 0)
+				continue;
+			place.worker = NULL; /* it may move */
+			fragi_late_place(&place, (enum fragi_blame_cause)k, at);
+			labels = ctl_labels_begin(&page->samples, &row->labels);
+			ctl_labels_add(&page->samples, &labels, "at", at);
+			ctl_sample(&page->samples, "", &labels, &page->pairs.causes[k],
+				   place.late[k]);
+		}
+}
+
 /* Zeros of reasons that a flow cannot have would be an eighth of the page. */
 static void put_drops(struct page *page, const struct metric *metric, const struct row *row)
 {
@@ -369,6 +392,9 @@ static const struct metric metrics[] = {
 	{"frag_operator_late_messages_total", "counter",
 	 "Messages that were late on a path with a deadline that ends here, by what is to blame.",
 	 OPERATOR(late_sums), .put = put_late},
+	{"frag_operator_late_messages_at_total", "counter",
+	 "The same, where an operator or a flow of the path is to blame.", OF_OPERATOR,
+	 .put = put_late_places},
 	{"frag_operator_promised_hertz", "gauge", "The rate that the graph promises.",
 	 OPERATOR(promised_mhz), .put = put_rate},
 	{"frag_operator_ended", "gauge", "Whether it is done or failed, and will not tick again.",

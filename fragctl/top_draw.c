@@ -452,7 +452,7 @@ static void draw_opened(struct ctl_top_drawing *d)
 								      sizeof(p[4]))
 					      : "");
 	if (ctl_top_late(op, late)[0] != '\0')
-		ctl_top_put(d, CTL_TOP_NORMAL, "  on paths with a deadline: %s", late);
+		ctl_top_wrap(d, CTL_TOP_NORMAL, CAUSE_LINES, late);
 	ctl_top_put(d, CTL_TOP_HEAD, "TIME");
 #define USE(NAME, name, what) draw_use(d, look, op, FRAGI_USE_##NAME, #name);
 	FRAGI_USE_LIST(USE)

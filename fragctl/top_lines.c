@@ -26,7 +26,9 @@ const char *ctl_top_late(const struct fragi_look_operator *op, char out[CTL_TOP_
 	out[0] = '\0';
 	if (sum > 0)
 		snprintf(out, CTL_TOP_LATE_SIZE, "%" PRIu64 " message%s late (%s)", sum,
-			 sum == 1 ? "" : "s", fragi_late_text(op->late_sums, causes));
+			 sum == 1 ? "" : "s",
+			 fragi_late_text(op->late_sums, op->late_places, op->late_place_count,
+					 causes));
 	return out;
 }
 

@@ -169,6 +169,13 @@ static void late_json(const void *row, struct ctl_json *json)
 	ctl_json_close(json, '}');
 }
 
+static void late_places_json(const void *row, struct ctl_json *json)
+{
+	const struct fragi_look_operator *op = row;
+
+	fragi_late_json(op->late_places, op->late_place_count, ctl_json_value(json, "late_places"));
+}
+
 static const struct ctl_column operator_items[] = {
 	{"name", AT(CTL_TEXT, operator, name)},
 	{"type", AT(CTL_TEXT, operator, type)},
@@ -183,6 +190,7 @@ static const struct ctl_column operator_items[] = {
 	QUANTILES(operator, compute, "compute"),
 	{"has_ended", AT(CTL_BOOL, operator, has_ended)},
 	{"late", .kind = CTL_ELSE, .write = late_json},
+	{"late_places", .kind = CTL_ELSE, .write = late_places_json},
 	{"host_index", .kind = CTL_ELSE, .write = operator_indices},
 };
 static const struct ctl_columns operators = CTL_COLUMNS(operator_items, fragi_look_operator);

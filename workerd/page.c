@@ -114,6 +114,18 @@ static uint32_t read_pools(const struct fragi_ledger *ledger, struct fragi_pool_
 	return count;
 }
 
+/* Returns at how many places late messages are counted. */
+static uint32_t read_lates(const struct fragi_ledger *ledger, struct fw_late_counts *out)
+{
+	const uint64_t count = load(&ledger->head->late_count);
+	uint32_t i = 0;
+
+	for (; i < count && i < FRAGI_LATE_PLACES_MAX; i++)
+		for (uint32_t k = 0; k < FRAGI_BLAME_CAUSES; k++)
+			out[i].late[k] = load(&ledger->head->lates[i].late[k]);
+	return i;
+}
+
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
 	int r = page->ops == NULL ? page_open(page) : 0;
@@ -132,6 +144,8 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 					    .flow_count = page->flow_count,
 					    .pools = page->pools,
 					    .pool_count = read_pools(&page->ledger, page->pools),
+					    .lates = page->lates,
+					    .late_count = read_lates(&page->ledger, page->lates),
 					    .facts.at_ns = (uint64_t)fragi_now_ns()};
 	return 0;
 }

@@ -18,6 +18,7 @@ struct wrk_page {
 	struct fw_op_stats *ops;        /* owned; what the last read found */
 	struct fragi_flow_stats *flows; /* owned */
 	struct fragi_pool_stats pools[FRAGI_POOLS_MAX];
+	struct fw_late_counts lates[FRAGI_LATE_PLACES_MAX];
 };
 
 /* Makes the memfd (closed on exec). Returns 0 or negative errno. */

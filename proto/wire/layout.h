@@ -139,7 +139,8 @@ struct fw_layout {
 #define FW_LAYOUT_DECLARE(number, KIND, type) extern const struct fw_layout fw_layout_##type;
 FW_KIND_LIST(FW_LAYOUT_DECLARE)
 #undef FW_LAYOUT_DECLARE
-extern const struct fw_layout fw_layout_failure, fw_layout_quantiles, fw_layout_version;
+extern const struct fw_layout fw_layout_failure, fw_layout_late_at, fw_layout_quantiles,
+	fw_layout_version;
 
 /* The layout of a kind; NULL: there is no such kind. */
 const struct fw_layout *fw_layout(enum fw_kind kind);

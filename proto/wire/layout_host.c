@@ -124,6 +124,10 @@ static const char *prepared_flaw(const void *proto, void *plain)
 		ops += in->fragments[i].op_count;
 	if (ops > FW_ROWS_MAX)
 		return "too many rows";
+	for (uint32_t i = 0; i < in->late_place_count; i++)
+		if (in->late_places[i].fragment >= in->fragment_count ||
+		    in->late_places[i].op >= in->fragments[in->late_places[i].fragment].op_count)
+			return "a path that ends in an operator that is not there";
 	for (uint32_t i = 0; i < in->flow_count; i++) {
 		const struct fw_inner_flow *flow = &in->flows[i];
 
@@ -137,6 +141,14 @@ static const char *prepared_flaw(const void *proto, void *plain)
 	return NULL;
 }
 
+LAYOUT(late_place, struct fw_late_place, LatePlace, NULL) = {
+	FIELD(late_place, fragment),
+	FIELD(late_place, op),
+	OPTIONAL(late_place, from),
+	FIELD(late_place, at),
+	END,
+};
+
 LAYOUT(host_prepared, struct fw_host_prepared, HostPrepared, prepared_flaw) = {
 	FIELD(host_prepared, ok),
 	ROWS(host_prepared, errors, error_count, FW_ERRORS_MAX, failure, .beyond = FW_FIRST_ROWS),
@@ -147,6 +159,7 @@ LAYOUT(host_prepared, struct fw_host_prepared, HostPrepared, prepared_flaw) = {
 	FIELD(host_prepared, pid),
 	TEXTS(host_prepared, announced, announced_count, FW_NAMES_MAX),
 	TEXTS(host_prepared, pools, pool_count, FRAGI_POOLS_MAX),
+	ROWS(host_prepared, late_places, late_place_count, FRAGI_LATE_PLACES_MAX, late_place),
 	END,
 };
 

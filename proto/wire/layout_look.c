@@ -19,6 +19,14 @@ TUPLE_LAYOUT(look_operator_sums) = {
 	END,
 };
 
+LAYOUT(late_at, struct fragi_late_place, LateAt, NULL) = {
+	OPTIONAL(late_at, from),
+	FIELD(late_at, at),
+	OPTIONAL(late_at, worker),
+	ARRAY(FW_NUMBERS, late_at, late, late, FRAGI_BLAME_CAUSES),
+	END,
+};
+
 LAYOUT(look_operator, struct fragi_look_operator, LookOperator, NULL) = {
 	FIELD(look_operator, name),
 	FIELD(look_operator, type),
@@ -36,6 +44,7 @@ LAYOUT(look_operator, struct fragi_look_operator, LookOperator, NULL) = {
 	ARRAY(FW_NUMBERS, look_operator, use_sums, use_sums, FRAGI_USES),
 	TUPLE(look_operator, 0, sums, look_operator_sums),
 	ARRAY(FW_NUMBERS, look_operator, late_sums, late_sums, FRAGI_BLAME_CAUSES),
+	ROWS(look_operator, late_places, late_place_count, FRAGI_LATE_PLACES_MAX, late_at),
 	END,
 };
 

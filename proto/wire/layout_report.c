@@ -73,12 +73,18 @@ LAYOUT(pool_stats, struct fragi_pool_stats, PoolStats, NULL) = {
 	FIELD(pool_stats, refused), FIELD(pool_stats, empty_ns),    END,
 };
 
+LAYOUT(late_counts, struct fw_late_counts, LateCounts, NULL) = {
+	ARRAY(FW_NUMBERS, late_counts, late, late, FRAGI_BLAME_CAUSES),
+	END,
+};
+
 LAYOUT(host_stats, struct fw_host_stats, HostStats, NULL) = {
 	FIELD(host_stats, final),
 	ROWS(host_stats, ops, op_count, FW_ROWS_MAX, op_stats),
 	ROWS(host_stats, flows, flow_count, FW_ROWS_MAX, flow_stats),
 	TUPLE(host_stats, offsetof(struct fw_host_stats, facts), facts, facts),
 	ROWS(host_stats, pools, pool_count, FRAGI_POOLS_MAX, pool_stats),
+	ROWS(host_stats, lates, late_count, FRAGI_LATE_PLACES_MAX, late_counts),
 	END,
 };
 
@@ -103,6 +109,7 @@ LAYOUT(summary_operator, struct fragi_summary_operator, SummaryOperator, NULL) =
 	      realtime),
 	FIELD(summary_operator, predicted_rate_mhz),
 	FIELD(summary_operator, budget_ns),
+	ROWS(summary_operator, late_places, late_place_count, FRAGI_LATE_PLACES_MAX, late_at),
 	END,
 };
 

@@ -260,6 +260,13 @@ struct fw_address {
 	const char *detail; /* "tcp lo", for people */
 };
 
+/* A place on the paths that end in an operator (base/blame.h). */
+struct fw_late_place {
+	uint32_t fragment, op; /* that ends them */
+	const char *from;      /* NULL: no flow leads there */
+	const char *at;
+};
+
 struct fw_host_prepared {
 	bool ok;
 	struct fw_failure *errors; /* when not ok; the tables then have gaps, and no flows */
@@ -278,6 +285,8 @@ struct fw_host_prepared {
 	const char *const
 		*pools; /* "fragment1.frames": pools of blocks, in the order of its ledger */
 	uint32_t pool_count;
+	struct fw_late_place *late_places; /* in the order of its ledger */
+	uint32_t late_place_count;
 };
 
 /* one end of a flow between hosts */
@@ -388,6 +397,10 @@ struct fw_op_stats {
 	/* how the kernel schedules its thread; policy NONE: nothing was asked for */
 	struct fragi_realtime realtime;
 };
+/* What was to blame at a place. */
+struct fw_late_counts {
+	uint64_t late[FRAGI_BLAME_CAUSES];
+};
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */
 	bool final;
@@ -398,6 +411,8 @@ struct fw_host_stats {
 	struct fw_facts facts; /* while somebody looks */
 	struct fragi_pool_stats *pools;
 	uint32_t pool_count;
+	struct fw_late_counts *lates; /* in the order of HOST_PREPARED */
+	uint32_t late_count;
 };
 
 /* always after the final HOST_STATS */

@@ -112,6 +112,24 @@ GPU = (graph(front="      px: {type: ping_tensor_tx, parameters: {rows: 16, colu
        "back.seen GPU queue", "gpu")
 
 
+WORDS = {"queue": "waited in queue", "compute": "computed long", "preempted": "was preempted", "thread": "no thread",
+         "pool": "pool empty", "window": "window closed", "network": "network", "gpu": "GPU queue", "restart": "restart",
+         "clock": "clock unsure"}
+
+
+def placed(op):
+    """What the summary or top says of an operator's late messages, in the words of the log: how
+    often each place had which cause."""
+    found, left = collections.Counter(), collections.Counter(op.get("late", {}))
+    for at in op.get("late_places", []):
+        for cause, count in at["late"].items():
+            edge = cause in ("window", "network", "restart") and at["from"] is not None
+            found[(at["from"] + " -> " + at["at"] if edge else at["at"]) + " " + WORDS[cause]] += count
+            left[cause] -= count
+    found.update({WORDS[cause]: count for cause, count in left.items() if count != 0})
+    return found
+
+
 class LateTest(cluster.ClusterTest):
     MESSAGES = 25
 
@@ -126,7 +144,7 @@ class LateTest(cluster.ClusterTest):
         workers = [self.worker("--once", "--name", "front", *front, fragments="front"),
                    self.worker("--once", "--name", "back", *back, fragments="back", prefix=there)]
         d.wait(120)
-        lines, late = [], collections.Counter()
+        lines, late, self.places = [], collections.Counter(), collections.Counter()
         for w in workers:
             w.wait()
             lines += LINE.findall(w.stderr)
@@ -134,6 +152,7 @@ class LateTest(cluster.ClusterTest):
             for op in fragment["operators"]:
                 late.update(op.get("late", {}))
                 self.assertEqual(op["path_misses"], sum(op.get("late", {}).values()))
+                self.places.update(placed(op))
         return lines, late
 
     def assert_sum(self, line):
@@ -174,6 +193,11 @@ class LateTest(cluster.ClusterTest):
             print("    wrong: %s" % ", ".join(line))
         self.assertTrue(found, "no message was late")
         self.assertGreater(late[cause], 0.5 * sum(late.values()), late)
+        # As many at that place as of that cause, but for what the log has at another one.
+        place = re.sub(r" on worker \S+", "", says)
+        self.assertEqual(sum(self.places.values()), sum(late.values()))
+        self.assertGreaterEqual(self.places[place], found[says], self.places)
+        self.assertGreater(self.places[place], 0.5 * sum(late.values()), self.places)
         return len(lines) - len(wrong), len(lines)
 
     def judge(self, *planted, **more):
@@ -202,12 +226,14 @@ class Late(LateTest):
             self.assertEqual(p.wait(), 0, p.stderr)
             return p.stdout
         self.wait_until("a late message in the tables", lambda: re.search(
-            r"\n back\.rx .*\n    [0-9]+ messages? late \([0-9]+ computed long", shown("top", "--once")))
-        self.assertRegex(shown("status", "app"), r"\nback\.rx: [0-9]+ messages? late \([0-9]+ computed long")
+            r"\n back\.rx .*\n    [0-9]+ messages? late \([0-9]+ back\.rx on worker back computed long", shown("top", "--once")))
+        self.assertRegex(shown("status", "app"),
+                         r"\nback\.rx: [0-9]+ messages? late \([0-9]+ back\.rx on worker back computed long")
         operators = json.loads(shown("top", "--once", "--output", "json"))["applications"][0]["operators"]
         late = {op["name"]: op["late"] for op in operators}
         self.assertEqual(late["front.tx"], {})
         self.assertGreater(late["back.rx"]["compute"], 0)
+        self.assertGreater(placed(next(op for op in operators if op["name"] == "back.rx"))["back.rx computed long"], 0)
 
     def test_a_network_that_holds_messages_up(self):
         self.judge(*NETWORK, **self.network())

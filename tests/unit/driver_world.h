@@ -454,6 +454,8 @@ static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 struct table {
 	const char *fragment, *op, *pools;
 	const char *const *pool_names; /* of two pools; NULL: it has none */
+	struct fw_late_place *late_places;
+	uint32_t late_place_count;
 	struct fw_port port;
 	uint32_t address_bytes;
 	const char *transport, *detail;
@@ -492,6 +494,8 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 						     .fragment_count = 1,
 						     .pools = table->pool_names,
 						     .pool_count = table->pool_names ? 2 : 0,
+						     .late_places = table->late_places,
+						     .late_place_count = table->late_place_count,
 						     .addresses = &address,
 						     .address_count = table->address_bytes > 0,
 						     .pid = 100 + (int32_t)host};

@@ -222,7 +222,8 @@ Test(blame, lines_about_late_messages_are_bounded)
 	};
 	const char *names[] = {"a", "b"};
 	struct frag_op *ops[] = {NULL, NULL}; /* of other hosts */
-	uint64_t ns[2 * FRAGI_BLAME_CAUSES] = {0}, blamed[2 * FRAGI_BLAME_CAUSES] = {0}, sum = 0;
+	uint64_t ns[2 * FRAGI_BLAME_CAUSES] = {0}, blamed[3 * FRAGI_BLAME_CAUSES] = {0}, sum = 0;
+	struct fragi_late_row *places[3] = {NULL}; /* beyond FRAGI_LATE_PLACES_MAX */
 	struct fragi_op_row row = {0};
 	struct fragi_exec *exec = calloc(1, sizeof(*exec));
 	struct fragi_path_deadline path = {.names = names,
@@ -230,7 +231,8 @@ Test(blame, lines_about_late_messages_are_bounded)
 					   .count = 2,
 					   .budget_ns = 2 * MS,
 					   .usual = {.ns = ns, .places = 2},
-					   .blamed = blamed};
+					   .blamed = blamed,
+					   .rows = places};
 	const struct fragi_blame_parts parts = {
 		.count = 1, .parts = {{.at = 1, .cause = FRAGI_BLAME_QUEUE, .ns = 5 * MS}}};
 	const struct fragi_trail_entry entry = {0};
@@ -246,5 +248,53 @@ Test(blame, lines_about_late_messages_are_bounded)
 		cr_expect_eq(path.log.left_out, rows[i].left_out, "row %zu", i);
 	}
 	cr_expect_eq(blamed[1 * FRAGI_BLAME_CAUSES + FRAGI_BLAME_QUEUE], sum, "all are counted");
+	free(exec);
+}
+
+/* By the operator and by the flow that leads to it, and room behind the last operator by itself. */
+Test(blame, places_of_late_messages_are_counted)
+{
+	static const struct {
+		uint16_t at, cause;
+		int messages;
+	} cases[] = {
+		{0, FRAGI_BLAME_COMPUTE, 2}, {1, FRAGI_BLAME_NETWORK, 3},
+		{1, FRAGI_BLAME_QUEUE, 5},   {2, FRAGI_BLAME_WINDOW, 7},
+		{9, FRAGI_BLAME_WINDOW, 11}, {1, FRAGI_BLAME_CLOCK, 13},
+	};
+	const char *names[] = {"a", "b"};
+	struct frag_op *ops[] = {NULL, NULL};
+	uint64_t ns[2 * FRAGI_BLAME_CAUSES] = {0}, blamed[3 * FRAGI_BLAME_CAUSES] = {0}, all = 0;
+	struct fragi_late_row rows[3] = {0}, *places[] = {&rows[0], &rows[1], &rows[2]};
+	struct fragi_op_row row = {0};
+	struct fragi_exec *exec = calloc(1, sizeof(*exec));
+	struct fragi_path_deadline path = {.names = names,
+					   .ops = ops,
+					   .count = 2,
+					   .budget_ns = 2 * MS,
+					   .usual = {.ns = ns, .places = 2},
+					   .blamed = blamed,
+					   .rows = places};
+
+	cr_assert_not_null(exec);
+	exec->row = &row;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool is_clock = cases[i].cause == FRAGI_BLAME_CLOCK;
+		const struct fragi_trail_entry entry = {.error_ns = is_clock ? 4 * MS : 0};
+		const struct fragi_blame_parts parts = {
+			.count = 1, .parts = {{cases[i].at, cases[i].cause, 5 * MS}}};
+
+		for (int k = 0; k < cases[i].messages; k++)
+			fragi_path_blame(exec, &path, &parts, 5 * MS, &entry);
+	}
+	cr_expect_eq(atomic_load(&rows[0].late[FRAGI_BLAME_COMPUTE]), 2);
+	cr_expect_eq(atomic_load(&rows[1].late[FRAGI_BLAME_NETWORK]), 3);
+	cr_expect_eq(atomic_load(&rows[1].late[FRAGI_BLAME_QUEUE]), 5);
+	cr_expect_eq(atomic_load(&rows[2].late[FRAGI_BLAME_WINDOW]), 7 + 11);
+	cr_expect_eq(atomic_load(&row.late_clock), 13, "it is about no place");
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++)
+			all += atomic_load(&rows[i].late[k]);
+	cr_expect_eq(all, 2 + 3 + 5 + 7 + 11);
 	free(exec);
 }

@@ -397,6 +397,72 @@ WORLD_TEST(driver_look, pools_and_processor_time_are_summed_over_processes, NULL
 	cr_expect_eq(window->look.hosts[1].cpu_sum_ns, 935 * MS);
 }
 
+/* What a host reports of three places at which messages were late, one of them that long ago. */
+static void report_late(struct world *w, uint32_t host, uint64_t network, uint64_t queue)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, host);
+	struct fw_late_counts lates[] = {
+		{{0}},
+		{{[FRAGI_BLAME_NETWORK] = network, [FRAGI_BLAME_QUEUE] = queue}},
+		{{[FRAGI_BLAME_WINDOW] = 7}}};
+	struct fw_op_stats op = {.path_misses = network + queue + 7,
+				 .late_network = network,
+				 .late_queue = queue,
+				 .late_window = 7};
+	struct fragi_flow_stats row = {0};
+
+	message.stats = (struct fw_host_stats){.ops = &op,
+					       .op_count = 1,
+					       .flows = &row,
+					       .flow_count = 1,
+					       .lates = lates,
+					       .late_count = 3};
+	say(w, host, &message);
+}
+
+WORLD_TEST(driver_look, places_of_late_messages_are_summed_over_processes, NULL)
+{
+	struct fw_late_place places[] = {
+		{0, 0, NULL, "f1.tx"}, {0, 0, "f1.tx", "f2.rx"}, {0, 0, NULL, "elsewhere.rx"}};
+	struct table table = table_of("f2", false);
+	const struct fragi_late_place *late;
+	const struct fw_looked *window;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, receiver_restarts);
+	both_come(w);
+	table.late_places = places;
+	table.late_place_count = 3;
+	say_prepared(w, 1, 1, "f1", true);
+	say_table(w, 2, 2, &table);
+	both_run(w);
+	report_late(w, 2, 3, 5);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, 1);
+	client_hello(w, CLIENT, "web");
+	speaking_epoch[2] = 2;
+	say_table(w, 2, 2, &table);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	report_late(w, 2, 11, 0);
+	look_at_once(w, 120 * SECOND, 10);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.operators[0].late_place_count, 0, "no path ends there");
+	cr_assert_eq(window->look.operators[1].late_place_count, 2, "nothing was late at one");
+	late = window->look.operators[1].late_places;
+	cr_expect_str_eq(late[0].from, "f1.tx");
+	cr_expect_str_eq(late[0].at, "f2.rx");
+	cr_expect_str_eq(late[0].worker, window->look.hosts[1].worker);
+	cr_expect_eq(late[0].late[FRAGI_BLAME_NETWORK], 3 + 11);
+	cr_expect_eq(late[0].late[FRAGI_BLAME_QUEUE], 5);
+	cr_expect_null(late[1].from);
+	cr_expect_str_eq(late[1].at, "elsewhere.rx");
+	cr_expect_null(late[1].worker, "the graph has no such fragment");
+	cr_expect_eq(late[1].late[FRAGI_BLAME_WINDOW], 14);
+	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_NETWORK], 14);
+}
+
 /* So metrics leave out drops that cannot be. */
 WORLD_TEST(driver_look, a_flow_is_timed_where_its_receiver_may_drop_for_the_time, NULL)
 {

@@ -36,6 +36,8 @@ static void assert_none(const char *page, const char *text)
 	cr_expect_null(strstr(page, text), "%s is in\n%s", text, page);
 }
 
+static const struct fragi_late_place late_places[] = {
+	{"source.tx", "sink.rx", "right", {[FRAGI_BLAME_NETWORK] = 7, [FRAGI_BLAME_QUEUE] = 2}}};
 static struct fragi_look_operator operators[] = {
 	{.name = "source.tx",
 	 .use_sums = {20 * MS, 0, 740 * MS, 0, 0, 240 * MS + 1, 0},
@@ -48,6 +50,8 @@ static struct fragi_look_operator operators[] = {
 	 .ticks_sum = 12345678901234567890u,
 	 .missed_sum = 3,
 	 .late_sums = {[FRAGI_BLAME_NETWORK] = 9},
+	 .late_places = late_places,
+	 .late_place_count = 1,
 	 .has_ended = true},
 };
 static struct fragi_look_flow flows[] = {
@@ -179,6 +183,11 @@ Test(metrics, every_number_is_where_it_belongs)
 	assert_line(page, LATE "\"sink.rx\",cause=\"network\"} 9");
 	assert_line(page, LATE "\"sink.rx\",cause=\"window\"} 0");
 	assert_none(page, LATE "\"source.tx\"");
+#define LATE_AT "frag_operator_late_messages_at_total{app=\"slow\",operator="
+	assert_line(page, LATE_AT "\"sink.rx\",at=\"source.tx -> sink.rx\",cause=\"network\"} 7");
+	assert_line(page, LATE_AT "\"sink.rx\",at=\"sink.rx\",cause=\"queue\"} 2");
+	assert_none(page, "at=\"sink.rx\",cause=\"compute\"");
+	assert_none(page, LATE_AT "\"source.tx\"");
 	assert_line(page, "frag_operator_ended{app=\"slow\",operator=\"sink.rx\"} 1");
 #define FLOW "{app=\"slow\",flow=\"source.tx.out -> sink.rx.in\""
 	assert_line(page, "frag_flow_messages_sent_total" FLOW "} 40");

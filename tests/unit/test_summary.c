@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <track/late.h>
 #include <track/summary.h>
 
 static const struct fragi_summary_operator operators[] = {
@@ -166,17 +167,24 @@ Test(summary, ticks_without_a_message_have_a_line)
 
 Test(summary, operators_that_missed_deadlines_have_a_line)
 {
+	static const struct fragi_late_place places[] = {
+		{NULL, "f.a", "left", {[FRAGI_BLAME_COMPUTE] = 2}},
+		{"f.a", "g.c", "right", {[FRAGI_BLAME_NETWORK] = 3, [FRAGI_BLAME_QUEUE] = 5}},
+	};
 	static const struct fragi_summary_operator late[] = {
 		{.name = "a", .type = "t", .slowest = 4},
 		{.name = "b", .type = "t"},
 		{.name = "c",
 		 .type = "t",
 		 .deadline_misses = 2,
-		 .path_misses = 7,
+		 .path_misses = 12,
 		 .slowest = 1,
+		 .late_queue = 5,
 		 .late_compute = 2,
 		 .late_network = 4,
-		 .late_clock = 1},
+		 .late_clock = 1,
+		 .late_places = places,
+		 .late_place_count = 2},
 	};
 	static const struct fragi_summary_fragment fragment = {
 		.name = "f", .state = "done", .operators = late, .operator_count = 3};
@@ -187,16 +195,43 @@ Test(summary, operators_that_missed_deadlines_have_a_line)
 	cr_expect_str_eq(
 		strchr(text, '\n') + 1,
 		"f.a: 4 times the slowest of a path that was late\n"
-		"f.c: 2 past its deadline, 7 past the deadline of a path (4 network, 2 computed long, 1 clock unsure), 1 times the slowest of a path that was late\n",
+		"f.c: 2 past its deadline, 12 past the deadline of a path (5 g.c on worker right waited in queue, 3 f.a -> g.c network, 2 f.a on worker left computed long, 1 network, 1 clock unsure), 1 times the slowest of a path that was late\n",
 		"%s", text);
 	free(text);
 	text = printed(&of, fragi_summary_print_json);
 	cr_expect_not_null(
 		strstr(text,
-		       "\"deadline_misses\": 2, \"path_misses\": 7, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0, "
-		       "\"late\": {\"queue\": 0, \"compute\": 2, \"preempted\": 0, \"thread\": 0, \"pool\": 0, \"window\": 0, \"network\": 4, \"gpu\": 0, \"restart\": 0, \"clock\": 1}}"),
+		       "\"deadline_misses\": 2, \"path_misses\": 12, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0, "
+		       "\"late\": {\"queue\": 5, \"compute\": 2, \"preempted\": 0, \"thread\": 0, \"pool\": 0, \"window\": 0, \"network\": 4, \"gpu\": 0, \"restart\": 0, \"clock\": 1}, "
+		       "\"late_places\": [{\"from\": null, \"at\": \"f.a\", \"worker\": \"left\", \"late\": {\"compute\": 2}}, "
+		       "{\"from\": \"f.a\", \"at\": \"g.c\", \"worker\": \"right\", \"late\": {\"queue\": 5, \"network\": 3}}]}"),
 		"%s", text);
 	free(text);
+}
+
+/* Six of them, the most frequent ones; of equal ones the first. */
+Test(summary, of_many_places_of_late_messages_the_worst_are_shown)
+{
+	static const struct fragi_late_place places[] = {
+		{NULL, "a", NULL, {[FRAGI_BLAME_POOL] = 3}},
+		{"a", "b", NULL, {[FRAGI_BLAME_WINDOW] = 9, [FRAGI_BLAME_GPU] = 3}},
+		{"b", "c", NULL, {[FRAGI_BLAME_RESTART] = 2, [FRAGI_BLAME_THREAD] = 4}},
+		{NULL, "c", NULL, {[FRAGI_BLAME_WINDOW] = 8}},
+	};
+	const uint64_t late[FRAGI_BLAME_CAUSES] = {
+		[FRAGI_BLAME_POOL] = 3,    [FRAGI_BLAME_WINDOW] = 17, [FRAGI_BLAME_GPU] = 3,
+		[FRAGI_BLAME_RESTART] = 2, [FRAGI_BLAME_THREAD] = 4,  [FRAGI_BLAME_CLOCK] = 1,
+		[FRAGI_BLAME_QUEUE] = 2};
+	char text[FRAGI_LATE_TEXT_SIZE];
+
+	cr_expect_str_eq(
+		fragi_late_text(late, places, 4, text),
+		"9 a -> b window closed, 8 c window closed, 4 c no thread, 3 a pool empty, 3 b GPU queue, 2 b -> c restart, 3 others");
+	cr_expect_str_eq(
+		fragi_late_text(late, places, 0, text),
+		"17 window closed, 4 no thread, 3 pool empty, 3 GPU queue, 2 waited in queue, 2 restart, 1 others");
+	cr_expect_str_eq(fragi_late_text((const uint64_t[FRAGI_BLAME_CAUSES]){0}, places, 0, text),
+			 "");
 }
 
 Test(summary, what_is_not_known_exactly_is_a_range)

@@ -376,6 +376,11 @@ Test(top, latencies_between_two_clocks_have_a_bound)
 
 Test(top, late_messages_of_paths_are_shown_with_what_is_to_blame)
 {
+	const struct fragi_late_place place = {
+		"source.a",
+		"detect.b",
+		"left",
+		{[FRAGI_BLAME_COMPUTE] = 4, [FRAGI_BLAME_NETWORK] = 8}};
 	struct fragi_look_operator late[] = {operators[0], operators[1], operators[2]};
 	struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
@@ -386,31 +391,43 @@ Test(top, late_messages_of_paths_are_shown_with_what_is_to_blame)
 	app.look.operators = late;
 	late[1].late_sums[FRAGI_BLAME_COMPUTE] = 4;
 	late[1].late_sums[FRAGI_BLAME_NETWORK] = 8;
+	late[1].late_places = &place;
+	late[1].late_place_count = 1;
 	late[2].late_sums[FRAGI_BLAME_CLOCK] = 1;
+	top.width = 0; /* no terminal */
 	out = open_memstream(&text, &size);
 	cr_assert_eq(ctl_top_print(&top, out), 0);
 	ctl_top_print_plain(&top, out);
 	ctl_top_print_json(&top, out);
 	fclose(out);
-	cr_expect_not_null(strstr(text, "\n    12 messages late (8 network, 4 computed long)\n"),
-			   "%s", text);
 	cr_expect_not_null(
-		strstr(text, "below 55.0 ms, 12 messages late (8 network, 4 computed long).\n"),
+		strstr(text,
+		       "\n    12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long)\n"),
+		"%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "below 55.0 ms, 12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long).\n"),
 		"%s", text);
 	cr_expect_not_null(strstr(text, "\"late\": {}"), "%s", text);
-	cr_expect_not_null(strstr(text, "\"late\": {\"compute\": 4, \"network\": 8}"), "%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "\"late\": {\"compute\": 4, \"network\": 8}, \"late_places\": [{\"from\": \"source.a\", \"at\": \"detect.b\", \"worker\": \"left\", \"late\": {\"compute\": 4, \"network\": 8}}]"),
+		"%s", text);
+	cr_expect_not_null(strstr(text, "\"late\": {}, \"late_places\": []"), "%s", text);
 	cr_expect_not_null(strstr(text, "\n    1 message late (1 clock unsure)\n"), "%s", text);
 	free(text);
 	top.op = 1;
+	top.width = 80;
 	text = screen(&top);
 	cr_expect_not_null(
 		strstr(text,
-		       "\n  on paths with a deadline: 12 messages late (8 network, 4 computed long)\n"),
+		       "\n12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left\n"
+		       "computed long)\n"),
 		"%s", text);
 	free(text);
 	top.op = 0;
 	text = screen(&top);
-	cr_expect_null(strstr(text, "on paths with a deadline"), "%s", text);
+	cr_expect_null(strstr(text, "late ("), "%s", text);
 	free(text);
 }
 

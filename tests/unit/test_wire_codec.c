@@ -138,6 +138,10 @@ static void make_fields(struct maker *m, const struct fw_layout *layout, uint8_t
 static void name_ports(struct maker *m, struct fw_host_prepared *p)
 {
 	for (uint32_t i = 0; i < ROWS_MADE; i++) {
+		p->late_places[i].fragment = below(m, ROWS_MADE);
+		p->late_places[i].op = below(m, ROWS_MADE);
+	}
+	for (uint32_t i = 0; i < ROWS_MADE; i++) {
 		struct fw_fragment *fragment = &p->fragments[i];
 		uint32_t from = below(m, ROWS_MADE), to = below(m, ROWS_MADE);
 
@@ -540,6 +544,24 @@ Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG);
 	fragi_free(frame);
+	fragi_arena_fini(&m.arena);
+}
+
+Test(wire_codec, paths_with_late_messages_must_end_in_operators_of_the_same_message)
+{
+	struct maker m = {.state = 5};
+	struct fw_message in, *out;
+	uint8_t *frame;
+	size_t size;
+
+	for (int field = 0; field < 2; field++) {
+		make(&m, FW_HOST_PREPARED, &in);
+		(&in.prepared.late_places[1].fragment)[field] = ROWS_MADE;
+		cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+		cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG, "field %d",
+			     field);
+		fragi_free(frame);
+	}
 	fragi_arena_fini(&m.arena);
 }
 

@@ -75,6 +75,30 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.flows[1].sent, 15);
 }
 
+Test(worker_page, places_of_late_messages_are_read)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.late_count, 0, "no path ends there");
+	atomic_store(&ledger.head->late_count, 2);
+	fragi_count(&ledger.head->lates[0].late[FRAGI_BLAME_QUEUE], 3);
+	fragi_count(&ledger.head->lates[1].late[FRAGI_BLAME_CLOCK], 5);
+	fragi_count(&ledger.head->lates[2].late[FRAGI_BLAME_GPU], 7);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_assert_eq(stats.late_count, 2);
+	cr_expect_eq(stats.lates[0].late[FRAGI_BLAME_QUEUE], 3);
+	cr_expect_eq(stats.lates[0].late[FRAGI_BLAME_CLOCK], 0);
+	cr_expect_eq(stats.lates[1].late[FRAGI_BLAME_CLOCK], 5);
+	atomic_store(&ledger.head->late_count, UINT64_MAX); /* nonsense */
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.late_count, FRAGI_LATE_PLACES_MAX);
+	cr_expect_eq(stats.lates[2].late[FRAGI_BLAME_GPU], 7);
+	fragi_ledger_close(&ledger);
+}
+
 Test(worker_page, pools_that_were_looked_at_are_read)
 {
 	struct fragi_ledger ledger = {0};

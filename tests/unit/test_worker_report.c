@@ -242,6 +242,7 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 /* A process at which nobody looked reports no pools. */
 Test(worker_report, sums_of_earlier_epochs_have_pools_and_processor_time)
 {
+	struct fw_late_counts lates[] = {{{[FRAGI_BLAME_QUEUE] = 2}}, {{[FRAGI_BLAME_CLOCK] = 5}}};
 	struct fragi_pool_stats pools[] = {{4, 4096, 1, 2, 900}, {8, 512, 8, 3, 30}};
 	struct fw_op_stats ops[] = {
 		{.ticks = 3, .compute = {.count = 4, .total_ns = 50, .bars = {0, 4}}}};
@@ -252,6 +253,8 @@ Test(worker_report, sums_of_earlier_epochs_have_pools_and_processor_time)
 					      .op_count = 1,
 					      .pools = pools,
 					      .pool_count = epoch == 1 ? 0 : 2,
+					      .lates = lates,
+					      .late_count = 2,
 					      .facts.cpu_ns = 1000 * epoch};
 
 		spawn(epoch);
@@ -266,6 +269,9 @@ Test(worker_report, sums_of_earlier_epochs_have_pools_and_processor_time)
 	cr_assert_eq(sent(FW_HOST_PAST)->stats.pool_count, 2);
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.pools[0].refused, 4);
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.pools[1].empty_ns, 60);
+	cr_assert_eq(sent(FW_HOST_PAST)->stats.late_count, 2);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.lates[0].late[FRAGI_BLAME_QUEUE], 6);
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.lates[1].late[FRAGI_BLAME_CLOCK], 15);
 	cr_assert_eq(sent(FW_HOST_PAST)->stats.op_count, 1);
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].ticks, 9);
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[0].compute.total_ns, 150);

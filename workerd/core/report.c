@@ -152,6 +152,9 @@ static void add(struct fw_host_stats *sum, const struct fw_host_stats *stats)
 		sum->pools[i].refused += stats->pools[i].refused;
 		sum->pools[i].empty_ns += stats->pools[i].empty_ns;
 	}
+	for (uint32_t i = 0; i < sum->late_count && i < stats->late_count; i++)
+		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++)
+			sum->lates[i].late[k] += stats->lates[i].late[k];
 	sum->facts.cpu_ns += stats->facts.cpu_ns;
 }
 

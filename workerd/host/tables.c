@@ -169,6 +169,24 @@ static int pools_of(const struct fragi_run *run, struct fragi_arena *arena,
 	return names != NULL ? 0 : -ENOMEM;
 }
 
+static int late_places_of(const struct fragi_run *run, struct fragi_arena *arena,
+			  struct fw_host_prepared *out)
+{
+	struct fragi_run_late_place place;
+	uint32_t count = 0;
+
+	while (fragi_run_late_place(run, count, &place))
+		count++;
+	out->late_places = fragi_arena_alloc(arena, (count + 1) * sizeof(*out->late_places));
+	if (out->late_places == NULL)
+		return -ENOMEM;
+	while (out->late_place_count < count &&
+	       fragi_run_late_place(run, out->late_place_count, &place))
+		out->late_places[out->late_place_count++] =
+			(struct fw_late_place){place.fragment, place.op, place.from, place.at};
+	return 0;
+}
+
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 			 struct fw_host_prepared *out_prepared)
 {
@@ -182,6 +200,8 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 	r = addresses_of(run, arena, &prepared);
 	if (r == 0)
 		r = pools_of(run, arena, &prepared);
+	if (r == 0)
+		r = late_places_of(run, arena, &prepared);
 	if (r == 0)
 		r = announced_by(run, arena, &prepared);
 	if (r < 0)

@@ -304,6 +304,8 @@ void drv_request_past(struct drv_host *host)
 					       .flow_count = past->flow_count,
 					       .pools = past->pools,
 					       .pool_count = past->pool_count,
+					       .lates = past->lates,
+					       .late_count = past->late_count,
 					       .facts.cpu_ns = past->cpu_ns}};
 
 	host->app->core->items -= past->flow_count;

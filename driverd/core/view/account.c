@@ -94,6 +94,12 @@ static int make_room(struct drv_past *past, const struct fw_host_stats *stats)
 		past->op_count = stats->op_count;
 		past->ops = fragi_calloc(stats->op_count + 1, sizeof(*past->ops));
 	}
+	if (past->lates == NULL && stats->late_count > 0) {
+		past->lates = fragi_calloc(stats->late_count, sizeof(*past->lates));
+		if (past->lates == NULL)
+			return -ENOMEM;
+		past->late_count = stats->late_count;
+	}
 	return past->flows != NULL && past->ops != NULL ? 0 : -ENOMEM;
 }
 
@@ -122,6 +128,9 @@ int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats)
 		past->pools[i].refused += stats->pools[i].refused;
 		past->pools[i].empty_ns += stats->pools[i].empty_ns;
 	}
+	for (uint32_t i = 0; i < stats->late_count && i < past->late_count; i++)
+		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++)
+			past->lates[i].late[k] += stats->lates[i].late[k];
 	return 0;
 }
 
@@ -150,6 +159,7 @@ void drv_account_fini(struct drv_host *host)
 	fragi_free(host->past.flows);
 	fragi_free(host->past.ops);
 	fragi_free(host->past.pools);
+	fragi_free(host->past.lates);
 	host->now.stats = NULL;
 	host->past = (struct drv_past){0};
 }

@@ -17,6 +17,8 @@ struct drv_past {
 	/* sums by pool of its host: refused, empty_ns; as many as were looked at */
 	struct fragi_pool_stats *pools;
 	uint32_t pool_count;
+	struct fw_late_counts *lates; /* sums by place of its paths; NULL: there was none */
+	uint32_t late_count;
 	uint64_t cpu_ns;
 	uint64_t delivered_sum;
 	uint64_t first_ns; /* of the first message, also that of the present process; 0: none yet */

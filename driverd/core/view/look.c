@@ -398,6 +398,8 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 		.has_ended = op->has_ended,
 		.ticks_sum = op->row.ticks,
 		.missed_sum = op->row.deadline_misses,
+		.late_places = op->row.late_places,
+		.late_place_count = op->row.late_place_count,
 	};
 	memcpy(row->use_sums, &now[USE], sizeof(row->use_sums));
 	memcpy(row->late_sums, &op->row.late_queue, sizeof(row->late_sums));
@@ -415,12 +417,10 @@ static int look_at_operators(struct look *look)
 	struct drv_view_at at = {0};
 	struct drv_view_operator op;
 
-	while (look->op_count < look->past->op_count && drv_view_operator(look->app, &at, &op)) {
-		int r = look_at_operator(look, &op, at.host);
-
-		if (r < 0)
-			return r;
-	}
+	while (look->op_count < look->past->op_count && drv_view_operator(look->app, &at, &op))
+		if (drv_view_late(look->app, &at, look->arena, &op) < 0 ||
+		    look_at_operator(look, &op, at.host) < 0)
+			return -ENOMEM;
 	return 0;
 }
 

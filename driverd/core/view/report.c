@@ -99,7 +99,8 @@ static int report_rows(struct drv_app *app)
 	for (; drv_view_operator(app, &next, &op); at->next = next) {
 		if (!take_item(app))
 			return -EAGAIN;
-		if (report_operator(app, &op) < 0)
+		if (drv_view_late(app, &next, &app->arena, &op) < 0 ||
+		    report_operator(app, &op) < 0)
 			return -ENOMEM;
 	}
 	for (; *flow < drv_view_flow_count(app); ++*flow) {

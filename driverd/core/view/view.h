@@ -53,6 +53,13 @@ struct drv_view_operator {
  */
 bool drv_view_operator(const struct drv_app *app, struct drv_view_at *at,
 		       struct drv_view_operator *out);
+/*
+ * Fills in at which places messages were late whose paths end in the operator.
+ * - at: behind it
+ * Returns 0 or -ENOMEM.
+ */
+int drv_view_late(const struct drv_app *app, const struct drv_view_at *at,
+		  struct fragi_arena *arena, struct drv_view_operator *op);
 size_t drv_view_operator_count(const struct drv_app *app); /* how many it would return */
 /* "fragment1.tx", which was in a callback when the host sent its last stats; NULL: none was. */
 const char *drv_view_busy(const struct drv_host *host);

@@ -566,6 +566,19 @@ function drawLinks(list) {
 	panel.links.replaceChildren(...list.map(([label, value, guilty, act]) =>
 		element("li", {}, element("button", { class: guilty ? "guilty" : null, on: act }, element("span", {}, label), element("span", { class: "soft" }, value)))));
 }
+// Causes that are about the flow that leads to a place.
+const LATE_FLOW = ["window", "network", "restart"];
+function lateRows(op) {
+	const left = { ...op.late }, rows = [];
+	for (const { from, at, worker, late } of op.late_places)
+		for (const [cause, n] of Object.entries(late)) {
+			const place = from !== null && LATE_FLOW.includes(cause) ? from + " \u2192 " + at : worker !== null ? at + " on " + worker : at;
+			rows.push([place + " " + LATE_WORDS[cause], n]);
+			left[cause] -= n;
+		}
+	for (const [cause, n] of Object.entries(left)) if (n > 0) rows.push([LATE_WORDS[cause], n]);
+	return rows.sort((a, b) => b[1] - a[1]);
+}
 function drawOpPanel(app, op) {
 	const host = app.hosts[op.host_index] || {}, guilty = isGuilty(app) && app.cause.operator === op.name;
 	panel.lead.className = "lead" + (guilty ? " wrong" : "");
@@ -577,7 +590,7 @@ function drawOpPanel(app, op) {
 		...(op.budget_ns ? [["budget of a tick", time(op.budget_ns)]] : []),
 		...(op.period_ns ? [["period", time(op.period_ns)]] : []),
 		...(op.pool ? [["waits longest for pool", op.pool]] : []),
-		...Object.entries(op.late).sort((a, b) => b[1] - a[1]).map(([cause, n]) => ["late messages, " + LATE_WORDS[cause], grouped(n)]),
+		...lateRows(op).map(([what, n]) => ["late messages, " + what, grouped(n)]),
 		["process", (host.name || "") + (host.pid ? ", " + host.pid : "")]]);
 	for (const { u, value } of panel.uses) write(value, share(app, op[u + "_ns"]).toFixed(0) + " %");
 	drawLinks(app.flows.filter((f) => [f.sender_index, f.receiver_index].some((i) => i !== null && app.operators[i] === op)).map((f) =>

@@ -100,6 +100,18 @@ FRAGI_API struct fragi_blame_part fragi_blame(const struct fragi_blame_parts *pa
 					      const struct fragi_blame_usual *usual,
 					      uint64_t late_ns, uint64_t error_ns);
 
+/*
+ * A place on paths that end in the same operator, and how often it was to blame there. Causes that
+ * are about a flow concern the one that leads from `from` to it.
+ */
+struct fragi_late_place {
+	const char *from;   /* "front.tx"; NULL: no flow of these paths leads to it */
+	const char *at;     /* "front.detect" */
+	const char *worker; /* on which it runs now; NULL: not known, or there are no workers */
+	uint64_t late[FRAGI_BLAME_CAUSES];
+};
+#define FRAGI_LATE_PLACES_MAX 128u /* of a host, of which this is counted */
+
 FRAGI_API const char *fragi_blame_name(enum fragi_blame_cause cause); /* "queue" */
 FRAGI_API const char *fragi_blame_text(enum fragi_blame_cause cause); /* "waited in queue" */
 /* Whether a cause is about the flow that leads to an operator. */

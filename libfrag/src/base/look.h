@@ -56,7 +56,9 @@ struct fragi_look_operator {
 	/* since the start, of all its processes; times: while somebody looked */
 	uint64_t use_sums[FRAGI_USES]; /* ns */
 	uint64_t ticks_sum, missed_sum;
-	uint64_t late_sums[FRAGI_BLAME_CAUSES]; /* what messages of paths were late by */
+	uint64_t late_sums[FRAGI_BLAME_CAUSES];     /* what messages of paths were late by */
+	const struct fragi_late_place *late_places; /* where, as far as that is known */
+	uint32_t late_place_count;
 };
 
 struct fragi_look_flow {

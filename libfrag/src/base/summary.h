@@ -31,6 +31,9 @@ struct fragi_summary_operator {
 	struct fragi_realtime realtime;
 	/* as the graph's rates and budgets promised (graph/predict.h); 0: nothing is known */
 	uint64_t predicted_rate_mhz, budget_ns;
+	/* where messages were late by the counters late_, as far as that is known */
+	const struct fragi_late_place *late_places;
+	uint32_t late_place_count;
 };
 
 struct fragi_summary_fragment {

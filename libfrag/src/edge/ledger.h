@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include <base/blame.h>
 #include <base/counters.h>
 #include <base/stamp.h>
 #include <base/trace.h>
@@ -75,6 +76,11 @@ struct fragi_pool_row {
 	_Atomic uint64_t blocks, block_bytes, free, refused, empty_ns;
 };
 
+/* What was to blame at a place on the paths that end in an operator (base/blame.h). */
+struct fragi_late_row {
+	_Atomic uint64_t late[FRAGI_BLAME_CAUSES];
+};
+
 /* Sets a state and when it began, on the fragment's clock. */
 static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_state state,
 				      int64_t now_ns)
@@ -119,6 +125,8 @@ struct fragi_ledger_head {
 	_Atomic uint64_t idle_rounds;
 	/* in the order in which the host reported them after PREPARE */
 	struct fragi_pool_row pools[FRAGI_POOLS_MAX];
+	_Atomic uint64_t late_count; /* of the rows that follow, in the same order */
+	struct fragi_late_row lates[FRAGI_LATE_PLACES_MAX];
 };
 
 struct fragi_ledger {

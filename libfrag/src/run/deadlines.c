@@ -119,7 +119,7 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 					  const struct fragi_spec_path *path, struct frag_op **ops)
 {
 	struct fragi_path_deadline *deadline = fragi_arena_alloc(arena, sizeof(*deadline));
-	size_t count = path->op_count, causes = count * FRAGI_BLAME_CAUSES;
+	size_t count = path->op_count, causes = (count + 1) * FRAGI_BLAME_CAUSES;
 
 	if (deadline == NULL)
 		return NULL;
@@ -128,15 +128,17 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 		.ops = fragi_arena_alloc(arena, count * sizeof(struct frag_op *)),
 		.slowest = fragi_arena_alloc(arena, count * sizeof(uint64_t)),
 		.blamed = fragi_arena_alloc(arena, 2 * causes * sizeof(uint64_t)),
+		.rows = fragi_arena_alloc(arena, (count + 1) * sizeof(*deadline->rows)),
 		.count = (uint32_t)count,
 		.budget_ns = path->budget_ns,
 		.short_ns = (uint64_t)path->budget_ns / (count > 16 ? 8 * count : 128),
 		.on_miss = path->on_miss,
 	};
 	if (deadline->names == NULL || deadline->ops == NULL || deadline->slowest == NULL ||
-	    deadline->blamed == NULL)
+	    deadline->blamed == NULL || deadline->rows == NULL)
 		return NULL;
 	memset(deadline->blamed, 0, 2 * causes * sizeof(uint64_t));
+	memset(deadline->rows, 0, (count + 1) * sizeof(*deadline->rows));
 	deadline->usual.ns = deadline->blamed + causes;
 	deadline->usual.places = (uint32_t)count;
 	memcpy(deadline->ops, ops, count * sizeof(struct frag_op *));
@@ -289,6 +291,65 @@ int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag)
 			    : r;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* The row of a place, which other paths to the same operator may have; NULL: there are too many. */
+static struct fragi_late_row *row_of(struct fragi_run *run, const struct frag_op *end,
+				     const char *from, const char *at)
+{
+	uint32_t i = 0;
+
+	for (; i < run->late_place_count; i++)
+		if (run->late_places[i].end == end && is_same(run->late_places[i].from, from) &&
+		    is_same(run->late_places[i].at, at))
+			return &run->ledger.head->lates[i];
+	if (i == FRAGI_LATE_PLACES_MAX)
+		return NULL;
+	run->late_places[run->late_place_count++] = (struct fragi_run_late_at){end, from, at};
+	return &run->ledger.head->lates[i];
+}
+
+int fragi_run_place_late(struct fragi_run *run, struct fragi_diag *diag)
+{
+	if (run->deadline_count == 0)
+		return 0;
+	run->late_places = fragi_arena_alloc(&run->fragments[0].fragment->arena,
+					     FRAGI_LATE_PLACES_MAX * sizeof(*run->late_places));
+	if (run->late_places == NULL)
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory for deadlines");
+	for (uint32_t i = 0; i < run->deadline_count; i++) {
+		struct fragi_path_deadline *d = run->deadlines[i];
+		const struct frag_op *end = d != NULL ? d->ops[d->count - 1] : NULL;
+
+		if (end == NULL)
+			continue;
+		for (uint32_t at = 0; at < d->count; at++)
+			d->rows[at] =
+				row_of(run, end, at > 0 ? d->names[at - 1] : NULL, d->names[at]);
+		d->rows[d->count] = row_of(run, end, NULL, d->names[d->count - 1]);
+	}
+	atomic_store(&run->ledger.head->late_count, run->late_place_count);
+	return 0;
+}
+
+bool fragi_run_late_place(const struct fragi_run *run, uint32_t number,
+			  struct fragi_run_late_place *out)
+{
+	const struct fragi_run_late_at *at;
+	uint32_t fragment = 0;
+
+	if (number >= run->late_place_count)
+		return false;
+	at = &run->late_places[number];
+	while (run->fragments[fragment].fragment != at->end->fragment)
+		fragment++;
+	*out = (struct fragi_run_late_place){fragment, at->end->index, at->from, at->at};
+	return true;
+}
+
 /* What was to blame most often: "b computed long, in 9 of them; a -> b network, in 2". */
 static const char *name_causes(const struct fragi_path_deadline *d, char *out, size_t size)
 {
@@ -298,7 +359,7 @@ static const char *name_causes(const struct fragi_path_deadline *d, char *out, s
 
 	for (int n = 0; n < CAUSES_MAX; n++, below = d->blamed[most], after = most + 1) {
 		most = SIZE_MAX;
-		for (size_t i = 0; i < (size_t)d->count * FRAGI_BLAME_CAUSES; i++)
+		for (size_t i = 0; i < ((size_t)d->count + 1) * FRAGI_BLAME_CAUSES; i++)
 			if ((d->blamed[i] < below || (d->blamed[i] == below && i >= after)) &&
 			    (most == SIZE_MAX || d->blamed[i] > d->blamed[most]))
 				most = i;

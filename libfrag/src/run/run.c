@@ -149,7 +149,7 @@ static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
 	if (r == 0 && run->config.ledger_fd >= 0)
 		r = fragi_ledger_seal(run->config.ledger_fd);
 	if (r == 0)
-		return 0;
+		return fragi_run_place_late(run, diag);
 	fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 		       "cannot make the page that holds the counters of this host: %s%s",
 		       frag_strerror(r),

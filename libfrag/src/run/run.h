@@ -97,6 +97,16 @@ FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *
 FRAGI_API const char *fragi_run_pool(const struct fragi_run *run, uint32_t number, char *out,
 				     size_t size);
 /*
+ * A place on the paths that end in an operator (base/blame.h), by its number in the ledger. Returns
+ * whether there is one. Places beyond FRAGI_LATE_PLACES_MAX have none.
+ */
+struct fragi_run_late_place {
+	uint32_t fragment, op; /* that ends the paths: indices in this process */
+	const char *from, *at; /* as in struct fragi_late_place */
+};
+FRAGI_API bool fragi_run_late_place(const struct fragi_run *run, uint32_t number,
+				    struct fragi_run_late_place *out);
+/*
  * Services of the application (frag/service.h): how many there are; whether their driver_start was
  * called here, because the first fragment is; what the i-th one has announced then, "": nothing.
  */

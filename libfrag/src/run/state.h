@@ -69,6 +69,11 @@ struct fragi_run {
 	/* of paths, by number; a NULL one has no operator here */
 	struct fragi_path_deadline **deadlines;
 	uint32_t deadline_count;
+	struct fragi_run_late_at {
+		const struct frag_op *end; /* of the paths */
+		const char *from, *at;     /* as in struct fragi_late_place */
+	} * late_places;                   /* by row of the ledger */
+	uint32_t late_place_count;
 	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;
@@ -162,8 +167,12 @@ void fragi_run_destroy_clocks(struct fragi_run *run);
 /* tracking.c: in prepare, once the flows are known; when the schedulers have ended */
 int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_end_tracking(struct fragi_run *run);
-/* deadlines.c: those of paths, behind the tracker; and what became of them, logged */
+/*
+ * deadlines.c: those of paths, behind the tracker; then, with the ledger, the places at which what
+ * is late is counted (0 or -ENOMEM); and what became of them, logged
+ */
 int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag);
+int fragi_run_place_late(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_report_deadlines(const struct fragi_run *run);
 /* look.c: nothing is counted any more. */
 void fragi_run_look_end(struct fragi_run *run);

@@ -114,10 +114,13 @@ void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadl
 {
 	const struct fragi_blame_part blamed = fragi_blame(
 		parts, &deadline->usual, took_ns - (uint64_t)deadline->budget_ns, entry->error_ns);
-	const uint32_t last = deadline->count - 1, at = blamed.at > last ? last : blamed.at;
+	const uint32_t last = deadline->count - 1, at = blamed.at > last ? last : blamed.at,
+		       place = blamed.at > last ? deadline->count : at;
 
 	fragi_count(&exec->row->late_queue + blamed.cause, 1);
-	deadline->blamed[at * FRAGI_BLAME_CAUSES + blamed.cause]++;
+	deadline->blamed[place * FRAGI_BLAME_CAUSES + blamed.cause]++;
+	if (deadline->rows[place] != NULL && blamed.cause != FRAGI_BLAME_CLOCK)
+		fragi_count(&deadline->rows[place]->late[blamed.cause], 1);
 	fragi_exec_trace_late(
 		exec,
 		deadline->ops[at] != NULL &&

@@ -37,7 +37,12 @@ struct fragi_path_deadline {
 	uint64_t incomparable; /* of those checked: on another clock's time, so not compared */
 	uint64_t *slowest;     /* [op]: in how many of the misses it had the message for longest */
 	struct fragi_blame_usual usual; /* of those in time */
-	uint64_t *blamed; /* [op * FRAGI_BLAME_CAUSES + cause]: of the misses (base/blame.h) */
+	/*
+	 * [place * FRAGI_BLAME_CAUSES + cause]: of the misses (base/blame.h). A place is the number
+	 * of an operator; `count` is behind the last one: room for what that emits.
+	 */
+	uint64_t *blamed;
+	struct fragi_late_row **rows; /* [place]: of the ledger, which counts too; NULL: none */
 	struct fragi_late_log log;
 };
 

@@ -255,7 +255,8 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				or_empty(op->name));
 			put_misses(op->deadline_misses, "past its deadline", &between, out);
 			put_misses(op->path_misses, "past the deadline of a path", &between, out);
-			if (fragi_late_text(fragi_late_of(op->counters), late)[0] != '\0')
+			if (fragi_late_text(fragi_late_of(op->counters), op->late_places,
+					    op->late_place_count, late)[0] != '\0')
 				fprintf(out, " (%s)", late);
 			put_misses(op->slowest, "times the slowest of a path that was late",
 				   &between, out);
@@ -367,8 +368,11 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 #undef PRINT_LATE
 #undef PRINT_INTERNAL
 #undef PRINT_SHOWN
-	if (op->path_misses > 0)
+	if (op->path_misses > 0) {
 		json_late(fragi_late_of(op->counters), out);
+		fputs(", \"late_places\": ", out);
+		fragi_late_json(op->late_places, op->late_place_count, out);
+	}
 	if (op->realtime.policy != FRAGI_SCHED_NONE) {
 		fputs(", \"realtime\": ", out);
 		fragi_realtime_json(&op->realtime, out);
