@@ -13,18 +13,16 @@
 /*
  * The clocks of peers that read another one than this host: each beat to such a peer asks for its
  * time, and its answer, which is sent at once, carries four times (base/peer_clock.h). Some more
- * questions follow an answer without a wait, and many until the clock is locked. Meanwhile the
- * threads of both hosts do not sleep, so these prove more than the first one: no wake-up of a
- * thread is part of their round trips.
+ * questions follow an answer without a wait. Meanwhile the threads of both hosts do not sleep, so
+ * these prove more than the first one: no wake-up of a thread is part of their round trips.
  */
-#define AWAKE_NS 100000   /* the longest that a thread stays awake for one question or answer */
-#define QUESTIONS_MAX 16u /* without a wait, between two beats */
-#define QUESTIONS_WARM 6u /* of these when it is locked */
-#define STEP_NS 1000000   /* a suspended machine sleeps for longer */
-#define SLEW 2000         /* ns a second: a change of rate that is reported */
-#define BRACKET_NS 500    /* two clocks were not read together when it took longer */
-#define READINGS 5        /* of which the one that took least is used */
-#define FASTER 16         /* so much more often is asked while nothing is known of the rate */
+#define AWAKE_NS 100000 /* the longest that a thread stays awake for one question or answer */
+#define QUESTIONS 16u   /* without a wait, between two beats */
+#define STEP_NS 1000000 /* a suspended machine sleeps for longer */
+#define SLEW 2000       /* ns a second: a change of rate that is reported */
+#define BRACKET_NS 500  /* two clocks were not read together when it took longer */
+#define READINGS 5      /* of which the one that took least is used */
+#define FASTER 16       /* so much more often is asked while nothing is known of the rate */
 #define TAI_LEAST_NS INT64_C(30000000000)
 #define SECOND_NS INT64_C(1000000000)
 #define SMEAR_NS (INT64_C(24 * 3600) * SECOND_NS) /* the longest that anybody smears */
@@ -440,9 +438,7 @@ int64_t fragi_remote_clock_tick(struct fragi_remote_endpoint *endpoint, int64_t 
 		stop_awaiting(endpoint);
 	if (endpoint->asked_ns == 0 || now_ns - endpoint->asked_ns >= beat_ns) {
 		endpoint->asked_ns = now_ns;
-		endpoint->questions = endpoint->clock.state == FRAGI_PEER_CLOCK_LOCKED
-					      ? QUESTIONS_WARM
-					      : QUESTIONS_MAX;
+		endpoint->questions = QUESTIONS;
 		ask(endpoint);
 	}
 	return endpoint->asked_ns + beat_ns;
