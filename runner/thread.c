@@ -14,6 +14,7 @@
 
 #include <base/alloc.h>
 #include <base/kernel.h>
+#include <base/stamp.h>
 #include <run/console.h>
 #include <run/crash.h>
 #include <workerd/host/host.h>
@@ -146,6 +147,8 @@ static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, i
 		exit_fd = fcntl(host.exit_fd, F_DUPFD_CLOEXEC, 3); /* which the caller closes */
 		r = exit_fd < 0 ? -errno : 0;
 	}
+	/* Its run would do so while this thread takes stamps, of what a killed host has traced. */
+	fragi_stamp_refine();
 	if (r == 0)
 		r = -pthread_create(&host.thread, NULL, thread_main, NULL);
 	if (r < 0) {
