@@ -32,6 +32,12 @@ static inline double times_busier(void)
 	return load / (double)cores < 4 ? load / (double)cores : 4;
 }
 
+/* How long a test waits for what comes at once on an idle machine; what takes longer hangs. */
+static inline int64_t patience_ns(void)
+{
+	return (int64_t)(60e9 * times_busier()) * times_slower();
+}
+
 /* The processor time of this process, which others do not make longer. */
 static inline int64_t own_time_ns(void)
 {

@@ -11,7 +11,6 @@
 #include <base/stamp.h>
 #include <edge/ucx_env.h>
 
-#define PATIENCE_NS (60000000000 * times_slower())
 #define QUIET_ROUNDS 50
 #define YIELD_ROUNDS 25
 
@@ -399,7 +398,7 @@ void pair_test(struct pair *pair, const struct kind *kind,
 
 void pair_settle(struct pair *pair)
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	for (int quiet = 0; quiet < QUIET_ROUNDS;) {
 		if (pair_turn(pair) > 0)
@@ -415,7 +414,7 @@ void pair_settle(struct pair *pair)
 
 bool pair_until(struct pair *pair, bool (*done)(struct pair *pair))
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	while (!done(pair)) {
 		if (fragi_now_ns() > until)

@@ -12,8 +12,6 @@
 #include "pair.h"
 #include <base/stamp.h>
 
-#define PATIENCE_NS (60000000000 * times_slower())
-
 /* A test for each transport, in a process of its own. */
 #define PROCESS_TEST(what)                                                                         \
 	static void what(void);                                                                    \
@@ -180,7 +178,7 @@ static void host_close(struct host *host)
 
 static bool wait_for(struct host *host, bool (*what)(void *host))
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	while (!what(host)) {
 		if (fragi_now_ns() > until)

@@ -11,8 +11,6 @@
 #include <base/stamp.h>
 #include <edge/remote/state.h>
 
-#define PATIENCE_NS (60000000000 * times_slower())
-
 static size_t size_of(unsigned int n, uint32_t tensor)
 {
 	static const size_t sizes[] = {0, 1, 100, 5000, 40000, 300000, 2000000};
@@ -66,7 +64,7 @@ static bool is_number(const struct frag_message *message, unsigned int n)
 /* Sends and takes until all have come, or the peer is lost. Returns how many have come. */
 static unsigned int exchange(struct pair *pair, unsigned int count)
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 	unsigned int sent = 0, received = 0;
 	struct frag_message *message;
 
@@ -239,7 +237,7 @@ Test(remote, receives_may_complete_at_once)
 	struct pair pair = {.capacity = 8};
 	unsigned int received = 0;
 	struct frag_message *message;
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	socket_settings = (struct socket_settings){.by_handle = true, .receives = RECEIVES_NOTHING};
 	pair_open(&pair, &kind_socket);

@@ -10,12 +10,11 @@
 #include "pair.h"
 #include <base/stamp.h>
 #include <data/allocator.h>
+#include "../slow.h"
 
 #define BYTES 100000
 #define BEAT_NS INT64_C(1000000000)
 #define NO_BEATS_NS INT64_C(1000000000000)
-#define PATIENCE_NS INT64_C(60000000000)
-
 /* A message whose tensor lies in the sender's shared memory. */
 static struct frag_message *message_in_heap(const struct pair *pair, uint8_t value)
 {
@@ -182,7 +181,7 @@ Test(shm_returns, memory_that_no_credit_follows_comes_with_a_beat, .init = set_e
 			fragi_pump_wait(pair.pump[1], &pair.waiter[1], INT64_MAX, receiver_may, &s);
 		cr_assert_eq(kept(&pair), 1);
 		frag_message_unref(message);
-		until = fragi_now_ns() + PATIENCE_NS;
+		until = fragi_now_ns() + patience_ns();
 		while (kept(&pair) > 0 && fragi_now_ns() < until)
 			nanosleep(&tick, NULL);
 		cr_expect_eq(kept(&pair), 0);

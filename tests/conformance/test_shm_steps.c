@@ -23,7 +23,6 @@
 
 extern const struct fragi_transport_ops fragi_transport_v1;
 
-#define PATIENCE_NS (60000000000 * times_slower())
 #define MESSAGES 24
 #define FLOWS_MAX 3
 #define AREAS 3    /* of memory of a GPU */
@@ -225,7 +224,7 @@ static bool host_open(struct host *host, const struct scenario *scenario, bool s
 
 static bool wait_for(struct host *host, bool (*what)(void *host))
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	while (!what(host)) {
 		if (fragi_now_ns() > until)
@@ -552,7 +551,8 @@ static bool survive(const struct trial *trial)
 		 trial->sender_dies ? "sender" : "receiver", step_names[trial->step], trial->times);
 	ledgers_make();
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-	alarm((unsigned int)(PATIENCE_NS / 500000000)); /* a check that fails here waits for ever */
+	alarm((unsigned int)(patience_ns() /
+			     500000000)); /* a check that fails here waits for ever */
 	pid = victim_start(trial, sockets);
 	close(sockets[1]);
 	gpu_open();

@@ -75,7 +75,8 @@ static void check_rest(const struct fragi_run *frag_run, struct oracle_run *run)
 
 static void wait_until_done(struct rig *rig, struct oracle_run *run)
 {
-	int64_t end_ns = fragi_now_ns() + oracle_limit_ns * times_slower();
+	int64_t end_ns = fragi_now_ns() +
+			 (int64_t)((double)oracle_limit_ns * times_busier()) * times_slower();
 	struct pollfd p = {.fd = fragi_run_fd(rig->run), .events = POLLIN};
 	struct fragi_run_event event;
 

@@ -330,7 +330,7 @@ static void *do_work(void *arg)
 static void work_with(int workers)
 {
 	pthread_t maker, worker[WORKERS_MAX];
-	int64_t until = fragi_now_ns() + 60000000000 * times_slower();
+	int64_t until = fragi_now_ns() + patience_ns();
 
 	atomic_store(&work_made, 0);
 	atomic_store(&work_done, 0);
