@@ -65,7 +65,7 @@ class ControlPort(victim.Victim):
         self.begin()
         attack = self.attack(strangers.send_beginnings, self.address)
         self.assert_a_worker_gets_in()
-        self.assertLess(attack.report(), 2 * 10 * cluster.TIMES_SLOWER)
+        self.assertLess(attack.report(), 2 * 10 * cluster.times_slower())
         self.d.wait_line(WARNING)
         self.end_unharmed()
 

@@ -54,6 +54,11 @@ def is_over(begun, timeout):
     return took > timeout and took > timeout * busy()
 
 
+def times_slower():
+    """How many times longer things take here and now."""
+    return TIMES_SLOWER * busy()
+
+
 def dead_ms(ms):
     """A time of death, in which a thread gets a core even where many want one."""
     return str(int(ms * busy()))

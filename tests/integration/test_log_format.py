@@ -59,15 +59,15 @@ flows: [tx -> rx]
         self.assertEqual((run.wait(), run.stderr), (0, ""))
 
     def test_the_summary_has_the_jobs_of_operators(self):
-        app = self.APP.replace("count: 3}", "count: 3}, {type: periodic, recess_period: 50ms}")
+        app = self.APP.replace("count: 3}", "count: 3}, {type: periodic, recess_period: 300ms}")
         run = self.start("fragctl", "run", "--output", "json", self.write("app.yaml", app))
         self.assertEqual(run.wait(), 0, run.stderr)
         for op in self.summary(run)["fragments"][0]["operators"]:
             job = op["job"]
             self.assertEqual(job["count"], 3)
             self.assertGreater(job["time_ns"], 0)
-            self.assertLess(job["time_ns"], 50e6)
-            self.assertGreater(job["waiting_ns"], 90e6, "two periods")
+            self.assertLess(job["time_ns"], job["waiting_ns"])
+            self.assertGreater(job["time_ns"] + job["waiting_ns"], 590e6, "two periods")
 
     def test_job_statistics_with_the_keys_of_holoscan(self):
         """By the program that docs/FROM_HOLOSCAN.md has for it."""
