@@ -210,10 +210,10 @@ static void announce(const struct tracing *tracing)
 		return;
 	fragi_format_duration(wish->for_ns, duration, sizeof(duration));
 	if (wish->for_ns > 0)
-		ctl_complain("traces %s for %s; an interrupt ends it before", wish->application,
+		ctl_complain("traces %s for %s; an interrupt ends it earlier", wish->application,
 			     duration);
 	else
-		ctl_complain("traces %s until something fails; an interrupt ends it before",
+		ctl_complain("traces %s until something fails; an interrupt ends it earlier",
 			     wish->application);
 }
 
@@ -277,7 +277,7 @@ int ctl_trace(int argc, char **argv)
 		{.name = "for",
 		 .value = "TIME",
 		 .no_env = true,
-		 .help = "for how long, up to 1h; default 5s, and with --on-failure until then; an interrupt ends it before",
+		 .help = "for how long, up to 1h; default 5s, and with --on-failure until then; an interrupt ends it earlier",
 		 .text = &duration},
 		{.name = "output",
 		 .letter = 'o',

@@ -222,7 +222,7 @@ class Trace(cluster.ClusterTest):
         self.begin(IN_ANOTHER_TIME if apart else ())
         p, trace = self.trace("1500ms")
         self.assertRegex(p.stdout, r"t\.pftrace: \d+ ticks and \d+ messages of 2 hosts, clocks to within ")
-        self.assertEqual(p.stderr, "fragctl: traces traced for 1.5 s; an interrupt ends it before\n")
+        self.assertEqual(p.stderr, "fragctl: traces traced for 1.5 s; an interrupt ends it earlier\n")
         self.assert_whole(trace)
         self.assertEqual(sorted(n.split(" on ")[0] for n in trace.processes.values()), ["one", "two"])
         self.assertEqual(len({pid for pid, _, _ in trace.threads.values()}), 2)
