@@ -2,73 +2,23 @@
 #ifndef DRV_REPLACE_H
 #define DRV_REPLACE_H
 
-#include <base/arena.h>
-#include <wire/message.h>
+#include <driverd/core/applications/host.h>
 
-/* A part of state.h: how a host comes from its process to the next one. */
-struct drv_app;
-struct drv_core;
-struct drv_host;
-struct drv_place;
-struct drv_place_worker;
-struct drv_session;
+/* A part of state.h: what happens to a host, and how it comes from its process to the next one. */
 
+/* host.c: what happened to a host */
+void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
+/* The host's worker is gone or does not answer any more; the host was not detached yet. */
+void drv_host_lost(struct drv_host *host);
 /*
- * The phases of a host's process (now) and the next one. They follow one another; a replacement
- * begins with any of the first three. replace.c has the table.
+ * Loses hosts of a worker that is gone: those in the application of the first one. Returns whether
+ * one of them mattered.
  */
-enum drv_phase {
-	DRV_PHASE_NONE,
-	DRV_PHASE_PREPARING, /* next loads and composes, while now runs on */
-	DRV_PHASE_YIELDING,  /* now drains, and its peers wait for next */
-	DRV_PHASE_ENDING,    /* now ends, or is killed */
-	DRV_PHASE_STARTING,  /* next is now: it is placed, prepared, wired and started */
-};
-
-enum drv_cause {
-	DRV_CAUSE_FAILURE, /* now has failed, or its worker is lost (failure.c) */
-	DRV_CAUSE_DRAIN,   /* its worker is drained (move.c) */
-	DRV_CAUSE_SWAP,    /* a client replaces a library (swap.c) */
-};
-
-struct drv_replacement {
-	enum drv_phase phase;
-	enum drv_cause cause;
-	bool is_anew;     /* ENDING: now has failed, so next is made anew and counts as a restart */
-	bool is_resumed;  /* a driver before has begun it, and may have suspended the peers */
-	bool is_given_up; /* a stop waits for it no longer: the worker of next, or of now, ends */
-	int64_t at_ns;    /* STARTING: next is not asked for anything before */
-	int64_t until_ns; /* when the phase has lasted too long; INT64_MAX: never */
-	/* why next cannot be the next process; owned; NULL: nothing is known against it */
-	char *failed;
-	enum fragi_failure failed_code;
-	struct drv_session *from; /* STARTING: of the process before; NULL: gone, or the same */
-	uint64_t was_on;          /* number of the session that got the last HOST_CREATE */
-	char *was_at;             /* name of its worker; owned; NULL: none, or no memory */
-	/* migrate.c: on which worker next is to run */
-	bool is_leaving;       /* on another one than now */
-	bool is_refused;       /* that of now does not take it any more */
-	uint64_t left;         /* number of the session where it failed last; 0: any will do */
-	uint64_t seen_version; /* of the workers among which none was found; 0: nobody has looked */
-	struct fragi_arena places; /* of its fragments' places, since it was placed anew */
-	/* move.c: a host whose worker is drained */
-	char *stays;      /* why it is not moved; owned; NULL: it is, or need not be */
-	int64_t retry_ns; /* not before this, as no worker could take it just now */
-	char *home;       /* the drained worker that it left last; owned; NULL: none */
-	bool returns;     /* it is to go back there */
-};
-
-/* How often a host was replaced, and why. */
-struct drv_restarts {
-	uint32_t count;    /* restarts in all */
-	uint32_t earlier;  /* of these, by a driver before: it is not known when */
-	uint32_t moves;    /* the same for processes that took over */
-	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
-	/* the first failure of those that follow one another; its texts are owned */
-	enum fragi_failure first_code;
-	char *first, *first_op;
-	char *last; /* the sentence of the last one; owned; NULL: none */
-};
+bool drv_host_lose_some(struct drv_session *session, const char *why);
+/* The worker ends in order: what a stop would start there is not started any more. */
+void drv_host_leave(const struct drv_session *session);
+/* Whether it is an answer of the fragments of the host. */
+bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared);
 
 /* failure.c */
 /*
