@@ -45,8 +45,8 @@ struct drv_adopting {
 /* HOST_REPORT, and REPORTED, of a worker. The first one takes message. */
 void drv_adopt_report(struct drv_session *session, struct fw_message *message);
 void drv_adopt_reported(struct drv_session *session);
-/* Whether a message of the process of now waits until the application runs; then takes it. */
-bool drv_adopt_keeps(struct drv_host *host, struct fw_message *message);
+/* Takes a message of the process of now, for when the application runs. False: it need not wait. */
+bool drv_adopt_keep(struct drv_host *host, struct fw_message *message);
 /* WELCOME was sent to a worker. */
 void drv_adopt_joined(struct drv_session *session, const struct fw_hello *hello);
 /* Why it has taken too long to report them, until when it is given nothing; NULL: it has not. */

@@ -340,7 +340,7 @@ static void enqueue(struct drv_process *process, struct fw_message *message)
 	fw_message_free(message);
 }
 
-bool drv_adopt_keeps(struct drv_host *host, struct fw_message *message)
+bool drv_adopt_keep(struct drv_host *host, struct fw_message *message)
 {
 	struct drv_app *app = host->app;
 	bool is_taken = app->host_count != 0;

@@ -175,7 +175,7 @@ static void restart_or_fail(struct drv_host *host, const struct fw_failure *fail
 		drv_replace_resume_start(host);
 		return;
 	}
-	if (drv_swap_returns(host, failure)) {
+	if (drv_swap_go_back(host, failure)) {
 		drv_replace_failed(host, 0);
 		return;
 	}

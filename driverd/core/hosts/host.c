@@ -326,7 +326,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 
 void drv_host_message(struct drv_host *host, struct fw_message *message)
 {
-	if (host->now.report != NULL && drv_adopt_keeps(host, message))
+	if (host->now.report != NULL && drv_adopt_keep(host, message))
 		return;
 	switch (message->kind) {
 	case FW_HOST_PREPARED:

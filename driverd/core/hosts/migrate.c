@@ -15,7 +15,7 @@
  * nobody can run its earlier epoch any more (lease.c), and some worker fits.
  */
 
-bool drv_migrate_leaves(struct drv_host *host)
+bool drv_migrate_leave(struct drv_host *host)
 {
 	struct drv_replacement *r = &host->replacement;
 	struct drv_session *session = host->now.session;
@@ -42,7 +42,7 @@ bool drv_migrate_leaves(struct drv_host *host)
 	return true;
 }
 
-bool drv_migrate_goes_on(struct drv_host *host)
+bool drv_migrate_leave_drained(struct drv_host *host)
 {
 	const struct drv_replacement *r = &host->replacement;
 
@@ -50,7 +50,7 @@ bool drv_migrate_goes_on(struct drv_host *host)
 	if (!drv_migrates(host) || !host->now.session->is_drained || r->cause != DRV_CAUSE_FAILURE)
 		return false;
 	drv_host_transition(host, DRV_HOST_GONE);
-	return drv_migrate_leaves(host);
+	return drv_migrate_leave(host);
 }
 
 static void go_to(struct drv_host *host, struct drv_session *session, const char *reason)

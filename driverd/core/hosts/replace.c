@@ -83,7 +83,7 @@ static void yield(struct drv_host *host)
 {
 	fragi_free(host->replacement.stays);
 	host->replacement.stays = NULL;
-	drv_swap_takes_source(host);
+	drv_swap_take_source(host);
 	set_phase(host, DRV_PHASE_YIELDING, host->app->core->config.drain_ns);
 	host->now.goal = DRV_GOAL_DRAINED;
 	(void)drv_request(host);
@@ -354,7 +354,7 @@ static void succeed(struct drv_host *host)
 		return;
 	}
 	drv_restart_count(host);
-	if (!drv_migrate_leaves(host))
+	if (!drv_migrate_leave(host))
 		drv_host_renew(host, drv_persist_next_epoch(core), DRV_HOST_PLACED);
 }
 
@@ -455,7 +455,7 @@ static void work_starting(struct drv_host *host)
 	case DRV_HOST_PLACED:
 		if (core->now_ns < r->at_ns || !is_known_to_next_driver(host))
 			return;
-		if (drv_migrate_goes_on(host))
+		if (drv_migrate_leave_drained(host))
 			return;
 		drv_flows_draw_tokens(host);
 		ask(host, DRV_GOAL_PREPARED, limit_ns(host, core->config.prepare_ns));

@@ -102,10 +102,13 @@ void drv_move_wait(struct drv_app *app);
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 
 /* migrate.c: hosts whose next process may run on another worker */
-/* Whether next of a host that is GONE waits for another worker from now on, and has none. */
-bool drv_migrate_leaves(struct drv_host *host);
-/* Whether a host that is PLACED must go on to another worker before it is started on this one. */
-bool drv_migrate_goes_on(struct drv_host *host);
+/*
+ * Detaches a host that is GONE, if next is to run on another worker. Returns whether it waits for
+ * one from now on.
+ */
+bool drv_migrate_leave(struct drv_host *host);
+/* The same of a host that is PLACED on a worker that is drained, before it is started there. */
+bool drv_migrate_leave_drained(struct drv_host *host);
 /* Gives next a worker, if one fits, and makes it now. */
 void drv_migrate_place(struct drv_host *host);
 

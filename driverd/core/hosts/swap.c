@@ -70,7 +70,7 @@ const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes)
 	return swap->source;
 }
 
-void drv_swap_takes_source(struct drv_host *host)
+void drv_swap_take_source(struct drv_host *host)
 {
 	struct drv_swap *swap = swap_of(host);
 
@@ -183,7 +183,7 @@ static bool has_new_library(const struct drv_host *host)
 	       (r->cause == DRV_CAUSE_DRAIN && r->phase <= DRV_PHASE_YIELDING);
 }
 
-bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
+bool drv_swap_go_back(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 	struct drv_swap *swap = swap_of(host);

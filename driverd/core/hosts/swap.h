@@ -43,7 +43,7 @@ void drv_swap_work(struct drv_app *app);
 /* Returns the source that the new process is made from; NULL: the application's. */
 const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes);
 /* The old process is about to yield: the new source is the application's. */
-void drv_swap_takes_source(struct drv_host *host);
+void drv_swap_take_source(struct drv_host *host);
 /* The new process could not be prepared, or is not wanted; nothing has changed. */
 void drv_swap_refused(struct drv_host *host, enum fragi_failure code, const char *why);
 /* The new process was lost before it took over: the old library starts again. */
@@ -53,7 +53,7 @@ void drv_swap_runs(struct drv_host *host);
 /* A worker was silent for so long: probations there last longer by that. */
 void drv_swap_heard_again(const struct drv_session *session, int64_t silent_ns);
 /* The host has failed. Returns whether it is started again with its old library. */
-bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure);
+bool drv_swap_go_back(struct drv_host *host, const struct fw_failure *failure);
 /* The application ends. */
 void drv_swap_end(struct drv_app *app);
 void drv_swap_fini(struct drv_app *app);
