@@ -14,7 +14,8 @@
  *
  * A time that a host would convert now must lie within its bound, and never before the one that it
  * has converted last; else the clock must not be locked. What is true is not asked between such an
- * event and the next round trip, as docs/TIME.md has it.
+ * event and the next round trip, as docs/TIME.md has it, nor where both machines were paused before
+ * that: what the two pauses have not in common may be too short to be noticed.
  *
  * It is drawn from numbers of its own, so that all else in a history is the same with and without.
  */
@@ -42,6 +43,7 @@ struct pair {
 	int64_t asked_at_ns;
 	struct fragi_round_trip trip;
 	int64_t proved_ns; /* when the question of the last one that counts was asked */
+	uint64_t doubted;  /* until it has restarted so often; 0: it is not */
 };
 
 static struct {
@@ -114,6 +116,20 @@ static void tell_hosts(const struct sim *sim, const struct node *node, bool has_
 	}
 }
 
+/* The node is paused, and perhaps the other one was, which no round trip has seen. */
+static void doubt(const struct sim *sim, const struct node *node)
+{
+	for (struct pair *pair = clocks.pairs; pair < clocks.pairs + PAIRS; pair++) {
+		const struct node *here = node_of(&sim->hosts[pair->host]),
+				  *there = node_of(&sim->hosts[pair->peer]);
+
+		if (pair->host != pair->peer && pair->clock.count > 0 &&
+		    ((here == node && pair->proved_ns <= there->since_ns) ||
+		     (there == node && pair->proved_ns <= here->since_ns)))
+			pair->doubted = pair->clock.restarts + 1;
+	}
+}
+
 static void disturb(struct sim *sim, const struct sim_host *host)
 {
 	struct node *node = node_of(host);
@@ -127,6 +143,7 @@ static void disturb(struct sim *sim, const struct sim_host *host)
 		break;
 	case 1:
 		sim_print(sim, sim_host_name(host), "its machine was paused, and does not know");
+		doubt(sim, node);
 		stand(sim, node, draw(2 * SIM_S, 100 * SIM_S));
 		break;
 	default:
@@ -151,7 +168,9 @@ static void check(struct sim *sim, struct pair *pair)
 	struct fragi_time time;
 	int64_t off_ns;
 
-	if (is_unseen(pair, here, there) ||
+	if (pair->clock.restarts >= pair->doubted)
+		pair->doubted = 0;
+	if (pair->doubted != 0 || is_unseen(pair, here, there) ||
 	    !fragi_timeline_convert(&pair->timeline, read_at(there, sim->now_ns), &time)) {
 		pair->last_ns = INT64_MIN;
 		return;
