@@ -164,8 +164,7 @@ WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a
 WORLD_TEST(driver_adopt, a_process_killed_by_an_earlier_driver_is_named_so, comes_back)
 {
 	report_two(w);
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
+	both_are_done(w);
 	say_reported(w, 2);
 	written(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING, "%s", w->log);

@@ -30,8 +30,7 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 			say_event(&w, 2, 2, FW_STATE_DONE, "");
 			m = must_take(&w, 1, FW_HOST_STOP);
 			cr_expect_eq(m->stop.drain_ns, 0);
-			say_exit(&w, 1, 1, 0, 0, "");
-			say_exit(&w, 2, 2, 0, 0, "");
+			both_exit(&w);
 		}
 		cr_assert(w.ended);
 		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
@@ -49,10 +48,8 @@ WORLD_TEST(driver_end, a_sleep_of_the_driver_shortens_no_phase_and_is_in_the_dur
 	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	pass_beating(w, 11 * SECOND, 1, 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_DRAINING);
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 	assert_has(w->json, "\"shutdown_ns\": 71000000000");
@@ -127,10 +124,8 @@ WORLD_TEST(driver_end, an_operator_may_stop_the_application_and_it_is_done, worl
 	to_running(w);
 	say_event(w, 1, 1, FW_STATE_STOPPED, "");
 	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }
@@ -150,8 +145,7 @@ WORLD_TEST(driver_end, rest_is_when_all_are_idle_and_nothing_is_on_the_way, worl
 	say_idle(w, 2, 2, 2, 11);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
 	assert_has(w->log, "at rest");
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_exit(w);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }
 
@@ -164,8 +158,7 @@ WORLD_TEST(driver_end, a_cycle_is_at_rest_once_it_has_drained, world_init)
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_DRAINING);
 	say_idle(w, 2, 2, 2, 10);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_exit(w);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
@@ -337,8 +330,7 @@ Test(driver_end, hosts_that_are_done_after_a_lost_link_wait_for_its_cause)
 		} else {
 			pass_beating(&w, SECOND, 1, 2);
 			cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
-			say_exit(&w, 1, 1, 137, 9, "");
-			say_exit(&w, 2, 2, 137, 9, "");
+			both_are_killed(&w);
 			assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);
 			assert_has(w.reason, "the data link between");
 		}

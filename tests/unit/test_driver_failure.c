@@ -187,8 +187,7 @@ WORLD_TEST(driver_failure, what_fails_in_a_start_stops_what_was_started, world_i
 		cr_expect_eq(m->stop.drain_ns, 0);
 		cr_expect_str_eq(m->stop.reason, "f2.rx: no disk");
 	}
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_exit(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->exit_code, 1);
 	cr_expect_str_eq(w->reason, "f2.rx: no disk");
@@ -348,8 +347,7 @@ WORLD_TEST(driver_failure, a_lost_data_link_keeps_the_class_that_its_host_gave_i
 WORLD_TEST(driver_failure, a_crash_while_it_ends_is_told, world_init)
 {
 	to_running(w);
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
+	both_are_done(w);
 	say_exit(w, 1, 1, 0, 0, "");
 	say_exit(w, 2, 2, 134, 6, "fraghost 102 crashed of f2: signal 6 (SIGABRT)");
 	cr_assert(w->ended);
@@ -360,8 +358,7 @@ WORLD_TEST(driver_failure, a_crash_while_it_ends_is_told, world_init)
 WORLD_TEST(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order, world_init)
 {
 	to_running(w);
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
+	both_are_done(w);
 	say_exit(w, 1, 1, 0, 15, "");
 	assert_has(w->errors,
 		   "the fraghost of f1 on worker a ended with 0 before the application did");

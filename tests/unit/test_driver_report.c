@@ -20,10 +20,8 @@ static void say_rows(struct world *w, uint64_t connection, uint32_t host,
 /* Both hosts are done and exit in order. */
 static void end(struct world *w)
 {
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_are_done(w);
+	both_exit(w);
 	cr_assert(w->ended);
 }
 

@@ -141,12 +141,10 @@ WORLD_TEST(driver_swap, the_new_process_takes_over_and_nothing_is_lost, NULL)
 	new_runs(w);
 	cr_expect_eq(drv_core_placed(w->core), 2, "what was reserved for both is given back");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_event(w, 1, 1, FW_STATE_DONE, "");
-	say_event(w, 2, 2, FW_STATE_DONE, "");
+	both_are_done(w);
 	say_stats(w, 1, 1, true, 12, 0);
 	say_stats(w, 2, 2, true, 0, 7);
-	say_exit(w, 1, 1, 0, 0, "");
-	say_exit(w, 2, 2, 0, 0, "");
+	both_exit(w);
 	cr_assert(w->ended, "%s", w->log);
 	assert_has(w->json, "\"sent\": 12, \"delivered\": 12");
 	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");

@@ -15,8 +15,7 @@ Test(worker_end, once_ends_with_the_result_of_what_it_served)
 	cr_expect_not_null(sent(FW_HOST_EXIT), "reported before it goes");
 	cr_expect_null(did(WRK_DO_EXIT), "the driver has the last word");
 	app_ended(7, 0);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 /* What another worker's part ended with is the result of both. */
@@ -30,8 +29,7 @@ Test(worker_end, once_ends_with_the_result_of_the_application)
 	app_ended(8, 2);
 	cr_expect_null(did(WRK_DO_EXIT), "another application");
 	app_ended(7, 3);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+	expect_exit(3);
 }
 
 /* The driver gave up before it needed this worker. */
@@ -39,8 +37,7 @@ Test(worker_end, once_ends_with_an_application_that_needed_nothing_here)
 {
 	start_attached(true);
 	app_ended(7, 4);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 4);
+	expect_exit(4);
 }
 
 Test(worker_end, the_end_of_an_application_does_not_end_a_worker_that_serves_on)
@@ -73,8 +70,7 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 	from_driver(&kill); /* stopped on request while it was wiring */
 	driver_lost("the peer closed the connection");
 	exited(0, SIGKILL, false);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 /* A driver that comes to the same address counts its runs from 1 again. */
@@ -91,8 +87,7 @@ Test(worker_end, once_does_not_end_as_another_driver_says_after_its_own_has_spok
 	app_ended(7, 2);
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
+	expect_exit(1);
 }
 
 Test(worker_end, once_fails_with_its_host)
@@ -102,8 +97,7 @@ Test(worker_end, once_fails_with_its_host)
 	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST, /* a driver that says nothing more */
 				.connection = seen_connection,
 				.text = "the peer closed the connection"});
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
+	expect_exit(1);
 }
 
 Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
@@ -117,8 +111,7 @@ Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 	driver_lost("connection reset");
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
+	expect_exit(fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
 }
 
 Test(worker_end, once_takes_no_second_application)
@@ -149,8 +142,7 @@ Test(worker_end, told_to_end_it_stops_its_hosts_first)
 	cr_expect_str_eq(
 		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 was ended in fragment1.detect, tick 17: its workerd was told to end");
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
@@ -168,8 +160,7 @@ Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
 		from_host(&beat);
 	}
 	exited(0, 0, false);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 Test(worker_end, told_to_end_a_host_that_drains_is_let_though_another_one_is_stopped_here)
@@ -194,8 +185,7 @@ Test(worker_end, told_to_end_a_host_that_drains_is_let_though_another_one_is_sto
 		from_host(&beat);
 	}
 	exited(0, 0, false);
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
@@ -233,8 +223,7 @@ Test(worker_end, told_to_end_without_hosts_it_ends)
 	make_started(false);
 	connect_failed("connection refused");
 	step((struct wrk_event){.kind = WRK_EVENT_STOP});
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 Test(worker_end, told_to_end_a_host_that_is_not_there_yet_is_killed)
@@ -418,8 +407,7 @@ Test(worker_end, once_without_having_served_it_ends_when_its_driver_does_not_com
 			cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 			attach();
 		} else {
-			cr_assert_not_null(did(WRK_DO_EXIT));
-			cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+			expect_exit(3);
 			cr_expect_geq(now - lost, FRAGI_DEAD_NS);
 			cr_expect_leq(now - lost, FRAGI_DEAD_NS + WRK_BACKOFF_MAX_NS);
 			cr_expect_str_eq(

@@ -44,8 +44,7 @@ Test(worker_host, a_refused_value_is_no_result)
 	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 				.connection = seen_connection,
 				.message = &(struct fw_message){.kind = FW_APP_ENDED, .run = 7}});
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	expect_exit(0);
 }
 
 Test(worker_host, stale_epochs_are_refused)
@@ -494,8 +493,7 @@ Test(worker_host, a_failure_that_a_host_reported_stays_the_first_one)
 	exited(0, 0, false);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "", "it told why, and goes");
 	driver_lost("the peer closed the connection");
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, fragi_failure_exit(FRAGI_FAILURE_GRAPH_INVALID));
+	expect_exit(fragi_failure_exit(FRAGI_FAILURE_GRAPH_INVALID));
 }
 
 Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
@@ -510,8 +508,7 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	exited(0, 0, false); /* it told why, and goes */
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
 	driver_lost("the peer closed the connection");
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
+	expect_exit(2);
 }
 
 Test(worker_host, hosts_know_how_many_are_looked_at)

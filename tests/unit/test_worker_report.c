@@ -60,14 +60,20 @@ static void request(enum fw_kind kind)
 	from_driver(&message);
 }
 
+/* Its host is started for the driver that has proven that. */
+static void run_host_as(const char *proof)
+{
+	start_as(proof);
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+}
+
 Test(worker_report, a_host_runs_on_and_is_reported_with_all_that_matters)
 {
 	struct fw_message done = host_frame(FW_HOST_EVENT);
 
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	lose_driver();
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_str_eq(
@@ -94,10 +100,7 @@ Test(worker_report, a_host_runs_on_and_is_reported_with_all_that_matters)
 
 Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
 {
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	lose_driver();
 	exited(0, SIGSEGV, true);
 	for (int again = 0; again < 2; again++) {
@@ -126,10 +129,7 @@ Test(worker_report, what_a_host_says_before_it_is_told_to_end_is_reported)
 
 	failed.event.state = FW_STATE_FAILED;
 	for (int is_late = 0; is_late < 2; is_late++) {
-		start_as("key a 1");
-		spawn(1);
-		prepared();
-		request(FW_HOST_START);
+		run_host_as("key a 1");
 		stop.stop.drain_ns = 1000 * MS;
 		from_driver(&stop);
 		if (!is_late)
@@ -152,10 +152,7 @@ Test(worker_report, what_a_host_says_before_it_is_told_to_end_is_reported)
 /* Its driver took them for gone when the worker came back on a new connection. */
 Test(worker_report, hosts_of_an_application_that_has_ended_end)
 {
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	lose_driver();
 	reconnect();
 	attach_as("key a 1", true);
@@ -207,10 +204,7 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 {
 	struct fw_message kill = host_frame(FW_HOST_KILL), wire = host_frame(FW_HOST_WIRE);
 
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	exited(0, SIGKILL, true);
 	spawn(2);
 	lose_driver();
@@ -314,10 +308,7 @@ Test(worker_report, what_a_driver_did_not_know_of_its_sums_the_next_one_hears)
 {
 	struct fw_message adopted = host_frame(FW_HOST_ADOPTED);
 
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	lose_driver();
 	reconnect();
 	cr_expect_eq(attach_as("key a 1", true), 1);
@@ -509,9 +500,7 @@ static void tell_all_events(void)
 {
 	struct fw_message event = host_frame(FW_HOST_EVENT);
 
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	for (uint32_t peer = 2; peer < 100; peer++) {
 		event.event.state = FW_STATE_PEER_LOST;
 		event.event.peer = peer;
@@ -529,7 +518,6 @@ static void tell_all_events(void)
 
 Test(worker_report, lost_peers_leave_room_for_an_end)
 {
-	start_as("key a 1");
 	tell_all_events();
 	lose_driver();
 	reconnect();
@@ -542,7 +530,6 @@ Test(worker_report, all_events_that_are_kept_go_with_their_process)
 {
 	struct fw_message started = host_frame(FW_HOST_STARTED);
 
-	start_as("key a 1");
 	tell_all_events();
 	started.result.failure =
 		(struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED, "it failed", "rx"};
@@ -594,10 +581,7 @@ Test(worker_report, what_yields_is_reported_so_until_its_successor_runs)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP), past = past_of(2);
 
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	stop.stop.drain_ns = 1;
 	stop.stop.restarts = true;
 	from_driver(&stop);
@@ -623,10 +607,7 @@ static const struct fw_message revoked = {
 
 Test(worker_report, what_runs_by_a_revoked_key_ends_at_once)
 {
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	from_driver(&revoked);
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
@@ -675,10 +656,7 @@ Test(worker_report, a_revocation_after_the_result_does_not_change_it)
 /* An error in a key file must not end what runs. */
 Test(worker_report, a_handshake_that_is_refused_ends_no_host)
 {
-	start_as("key a 1");
-	spawn(1);
-	prepared();
-	request(FW_HOST_START);
+	run_host_as("key a 1");
 	lose_driver();
 	for (int i = 0; i < 5; i++) {
 		reconnect();

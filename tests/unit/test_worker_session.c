@@ -112,8 +112,7 @@ Test(worker_session, with_once_another_users_process_on_the_port_ends_it)
 	make_started(true);
 	strangers_port();
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "user bob"));
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 5);
+	expect_exit(5);
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 }
 
@@ -130,8 +129,7 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 	from_driver(&refused);
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "protocol 2.0"));
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
-	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 5);
+	expect_exit(5);
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 }
 
@@ -224,8 +222,7 @@ Test(worker_session, a_refused_key_ends_a_worker_that_no_driver_has_accepted)
 					.connection = seen_connection,
 					.failure = FRAGI_FAILURE_KEY_REFUSED,
 					.text = "it does not know the key"});
-		cr_assert_not_null(did(WRK_DO_EXIT));
-		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, FRAGI_EXIT_REFUSED);
+		expect_exit(FRAGI_EXIT_REFUSED);
 		cr_expect_str_eq(
 			logged(FRAGI_LOG_ERROR),
 			"cannot attach to the driver at 127.0.0.1:57777: it does not know the key");
@@ -486,8 +483,7 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 		make_started(false);
 		connected("127.0.0.1");
 		from_driver(&refused);
-		cr_assert_not_null(did(WRK_DO_EXIT));
-		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
+		expect_exit(codes[i][1]);
 	}
 }
 

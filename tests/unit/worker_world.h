@@ -101,6 +101,11 @@ static inline const struct wrk_action *did(enum wrk_action_kind kind)
 {
 	return did_nth(kind, 0);
 }
+static inline void expect_exit(int code)
+{
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, code);
+}
 /* A frame that the last step sent to the driver. */
 static inline const struct fw_message *sent(enum fw_kind kind)
 {
