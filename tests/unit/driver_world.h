@@ -394,6 +394,43 @@ static inline void pass_beating(struct world *w, int64_t ns, uint64_t first, uin
 	}
 }
 
+/* A client sends START_APP or APPLY with that source. */
+static inline void say_source(struct world *w, uint64_t connection, struct fw_message message,
+			      const struct fragi_spec_source *source)
+{
+	size_t bytes;
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(source, &packed, &bytes), 0);
+	if (message.kind == FW_START_APP) {
+		message.start_app.source = packed;
+		message.start_app.source_bytes = (uint32_t)bytes;
+	} else {
+		message.apply.source = packed;
+		message.apply.source_bytes = (uint32_t)bytes;
+	}
+	say(w, connection, &message);
+	fragi_free(packed);
+}
+
+static inline void say_start(struct world *w, uint64_t connection, uint64_t seq, const char *name,
+			     const char *text)
+{
+	say_source(w, connection,
+		   (struct fw_message){.kind = FW_START_APP, .seq = seq, .start_app.name = name},
+		   &(struct fragi_spec_source){.graph = {"app.yaml", text, strlen(text)}});
+}
+
+static inline void say_apply(struct world *w, uint64_t connection, uint64_t seq, const char *text,
+			     bool only_shows)
+{
+	say_source(w, connection,
+		   (struct fw_message){.kind = FW_APPLY,
+				       .seq = seq,
+				       .apply = {.name = "app", .only_shows = only_shows}},
+		   &(struct fragi_spec_source){.graph = {"app.yaml", text, strlen(text)}});
+}
+
 static inline void app_timed(struct world *w, const char *text, int64_t start_timeout_ns)
 {
 	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};

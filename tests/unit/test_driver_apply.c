@@ -13,24 +13,6 @@
 	"}}, on_failure: {policy: restart, intensity: 2, period: 60s}}\n" more                     \
 	"flows: [f1.tx.out -> f2.rx.in]\n"
 
-static void send_graph(struct world *w, enum fw_kind kind, uint64_t seq, const char *text,
-		       bool only_shows)
-{
-	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
-	struct fw_message message = {.kind = kind, .seq = seq};
-	size_t bytes;
-	void *packed;
-
-	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
-	if (kind == FW_START_APP)
-		message.start_app = (struct fw_start_app){
-			.name = "", .source = packed, .source_bytes = (uint32_t)bytes};
-	else
-		message.apply = (struct fw_apply){"app", packed, (uint32_t)bytes, only_shows};
-	say(w, CLIENT, &message);
-	fragi_free(packed);
-}
-
 static void runs(struct world *w)
 {
 	world_init(w);
@@ -38,7 +20,7 @@ static void runs(struct world *w)
 	memset(speaking_epoch, 0, sizeof(speaking_epoch));
 	client_hello(w, CLIENT, "");
 	both_come(w);
-	send_graph(w, FW_START_APP, 2, GRAPH("", "", ""), false);
+	say_start(w, CLIENT, 2, "", GRAPH("", "", ""));
 	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
 	both_prepare(w);
 	both_run(w);
@@ -51,7 +33,7 @@ static const struct fw_changes *apply(struct world *w, uint64_t seq, const char 
 {
 	const struct fw_message *m;
 
-	send_graph(w, FW_APPLY, seq, text, only_shows);
+	say_apply(w, CLIENT, seq, text, only_shows);
 	m = taken(w, CLIENT, FW_CHANGES);
 	if (m != NULL)
 		cr_expect_eq(m->reply_to, seq);
@@ -116,7 +98,7 @@ WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 	const struct fw_message *m;
 	struct fragi_source source;
 
-	send_graph(w, FW_APPLY, 3, changed, false);
+	say_apply(w, CLIENT, 3, changed, false);
 	m = must_take(w, CLIENT, FW_CHANGES);
 	cr_expect_eq(m->run, 2);
 	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
@@ -304,7 +286,7 @@ Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 		w.short_step = 0;
 		w.short_skip = skip;
 		w.many_end = true;
-		send_graph(&w, FW_APPLY, 3, GRAPH("", ", parameters: {b: 2}", ""), false);
+		say_apply(&w, CLIENT, 3, GRAPH("", ", parameters: {b: 2}", ""), false);
 		if (w.short_skip < 0)
 			skip = -2;
 		w.runs_short = false;

@@ -7,17 +7,7 @@
 
 static void runs_as(struct world *w, uint64_t seq, const char *name, uint64_t run)
 {
-	struct fragi_spec_source source = {
-		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
-	struct fw_message message = {.kind = FW_START_APP, .seq = seq};
-	size_t bytes;
-	void *packed;
-
-	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
-	message.start_app = (struct fw_start_app){
-		.name = name, .source = packed, .source_bytes = (uint32_t)bytes};
-	say(w, CLIENT, &message);
-	fragi_free(packed);
+	say_start(w, CLIENT, seq, name, two_fragments);
 	speaking_run = run;
 	speaking_epoch[1] = speaking_epoch[2] = run;
 	both_prepare(w);

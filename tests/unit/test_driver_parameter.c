@@ -13,16 +13,11 @@ static void start(struct world *w, uint64_t seq, const char *text, const char *c
 {
 	struct fragi_spec_source source = {
 		.graph = {"app.yaml", text, strlen(text)}, .sets = sets, .set_count = set_count};
-	struct fw_message message = {.kind = FW_START_APP, .seq = seq};
-	size_t bytes;
-	void *packed;
 
-	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
-	message.start_app = (struct fw_start_app){
-		.name = "", .source = packed, .source_bytes = (uint32_t)bytes};
-	say(w, CLIENT, &message);
+	say_source(w, CLIENT,
+		   (struct fw_message){.kind = FW_START_APP, .seq = seq, .start_app.name = ""},
+		   &source);
 	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
-	fragi_free(packed);
 }
 
 /* The application of a driver, with hosts of epoch 1 or what speaking_epoch says, runs. */

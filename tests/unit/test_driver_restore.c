@@ -128,20 +128,10 @@ WORLD_TEST(driver_restore, a_full_disk_delays_what_starts_again, keeps_state)
 /* Two hosts of one application run. */
 static void run_two(struct world *w)
 {
-	struct fw_message message = {.kind = FW_START_APP, .seq = 2};
-	struct fragi_spec_source source = {
-		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
-	size_t bytes;
-	void *packed;
-
 	keeps_state(w);
 	client_hello(w, CLIENT, "");
 	both_come(w);
-	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
-	message.start_app = (struct fw_start_app){
-		.name = "", .source = packed, .source_bytes = (uint32_t)bytes};
-	say(w, CLIENT, &message);
-	fragi_free(packed);
+	say_start(w, CLIENT, 2, "", two_fragments);
 	cr_expect(kept(w, DRV_RECORD_RUN, 1)->is_attempt);
 	written(w, NULL);
 	both_prepare(w);

@@ -3,24 +3,9 @@
 
 #define CLIENT 50
 
-static void start_as(struct world *w, uint64_t connection, uint64_t seq, const char *text,
-		     const char *name)
-{
-	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
-	struct fw_message message = {.kind = FW_START_APP, .seq = seq};
-	size_t bytes;
-	void *packed;
-
-	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
-	message.start_app = (struct fw_start_app){
-		.name = name, .source = packed, .source_bytes = (uint32_t)bytes};
-	say(w, connection, &message);
-	fragi_free(packed);
-}
-
 static void start(struct world *w, uint64_t seq)
 {
-	start_as(w, CLIENT, seq, two_fragments, "");
+	say_start(w, CLIENT, seq, "", two_fragments);
 }
 
 static void stop(struct world *w, uint64_t seq, const char *name, bool at_once, bool again)
@@ -116,7 +101,7 @@ WORLD_TEST(driver_service, a_name_runs_once, serve)
 		w, 3, FRAGI_FAILURE_NAME_TAKEN,
 		"app runs already (preparing); end it with `fragctl stop app`, start it anew with `fragctl restart app`");
 	w->ended = false;
-	start_as(w, CLIENT, 4, two_fragments, "other");
+	say_start(w, CLIENT, 4, "other", two_fragments);
 	cr_expect_str_eq(answer(w, 4)->answer.name, "other");
 	cr_expect_eq(drv_core_app_count(w->core), 2);
 	cr_expect_eq(drv_core_named_state(w->core, "other"), DRV_APP_PREPARING);
@@ -124,7 +109,7 @@ WORLD_TEST(driver_service, a_name_runs_once, serve)
 
 WORLD_TEST(driver_service, a_graph_with_a_mistake_is_refused_and_forgotten, serve)
 {
-	start_as(w, CLIENT, 2, "frag: 1\napplication: app\n", "");
+	say_start(w, CLIENT, 2, "", "frag: 1\napplication: app\n");
 	expect_refused(w, 2, FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:");
 	await(w, 3, 1, FW_ENDED);
 	expect_refused(w, 3, FRAGI_FAILURE_APPLICATION_UNKNOWN, "run 1 was not started");
@@ -139,7 +124,7 @@ WORLD_TEST(driver_service, it_is_answered_when_it_is_kept, NULL)
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER));
 	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
 	cr_expect_eq(answer(w, 2)->answer.failure.code, FRAGI_FAILURE_NONE);
-	start_as(w, CLIENT, 3, two_fragments, "other");
+	say_start(w, CLIENT, 3, "other", two_fragments);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED,
 				    .change = w->persist,
 				    .text = "cannot keep state: the disk is full"});
@@ -205,7 +190,7 @@ WORLD_TEST(driver_service, a_stop_at_once_kills, serve)
 
 WORLD_TEST(driver_service, a_restart_begins_a_new_run_of_the_same_graph, serve)
 {
-	start_as(w, CLIENT, 2, two_fragments, "mine");
+	say_start(w, CLIENT, 2, "mine", two_fragments);
 	answer(w, 2);
 	hosts_run(w);
 	stop(w, 3, "mine", false, true);
@@ -250,7 +235,7 @@ Test(driver_service, a_driver_that_ends_or_has_its_own_application_starts_nothin
 	answer(&w, 2);
 	hosts_run(&w);
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	start_as(&w, CLIENT, 3, two_fragments, "other");
+	say_start(&w, CLIENT, 3, "other", two_fragments);
 	expect_refused(&w, 3, FRAGI_FAILURE_NO_SERVICE, "driverd is ending");
 	stop(&w, 4, "app", false, true);
 	expect_refused(&w, 4, FRAGI_FAILURE_NO_SERVICE, "driverd is ending");
@@ -372,11 +357,11 @@ WORLD_TEST(driver_service, a_client_that_brings_too_much_is_closed, serve)
 
 	snprintf(text, 1000, "%s# ", two_fragments);
 	memset(text + strlen(text), 'x', (3 << 20) - 300);
-	start_as(w, CLIENT, 2, text, "one");
+	say_start(w, CLIENT, 2, "one", text);
 	answer(w, 2);
-	start_as(w, CLIENT, 3, text, "two");
+	say_start(w, CLIENT, 3, "two", text);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it waits for the next beat");
-	start_as(w, CLIENT, 4, text, "three");
+	say_start(w, CLIENT, 4, "three", text);
 	assert_has(w->log, "client client left: it asks too often");
 	cr_expect_eq(drv_core_app_count(w->core), 1);
 	free(text);
@@ -384,8 +369,8 @@ WORLD_TEST(driver_service, a_client_that_brings_too_much_is_closed, serve)
 
 WORLD_TEST(driver_service, one_application_fails_and_its_neighbour_goes_on, serve)
 {
-	start_as(w, CLIENT, 2, two_fragments, "one");
-	start_as(w, CLIENT, 3, two_fragments, "two");
+	say_start(w, CLIENT, 2, "one", two_fragments);
+	say_start(w, CLIENT, 3, "two", two_fragments);
 	hosts_run(w);
 	speaking_run = 2;
 	hosts_run(w);
