@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
+#include "harness.h"
 
 #include "basic/basic.h"
 #include "logger/logger.h"
@@ -275,4 +276,56 @@ Test(ops_loggers, a_row_has_its_columns_and_the_file_its_limit)
 	frag_metadata_destroy(metadata);
 	frag_message_unref(number);
 	frag_message_unref(point);
+}
+
+/* Names that hold what separates cells, or ends rows, are quoted. */
+Test(ops_loggers, each_name_that_needs_quotes_has_them)
+{
+	static const char *const columns[] = {"plain", "a,b", "a\"b", "a\nb", "a\rb", ""};
+
+	start_logger(&logger_basic_csv_type, 0);
+	cr_assert_eq(logger_basic_csv_type.stop(logger.bytes), 0);
+	*(struct frag_string_list *)param(&logger_basic_csv_type, "columns") =
+		(struct frag_string_list){columns, FRAG_COUNT_OF(columns)};
+	cr_assert_eq(logger_basic_csv_type.start(logger.bytes, NULL, NULL), 0);
+	end_logger(&logger_basic_csv_type, "plain,\"a,b\",\"a\"\"b\",\"a\nb\",\"a\rb\",\n");
+}
+
+/* A tensor that cannot be written fails the message, and those beside it are written. */
+Test(ops_loggers, each_tensor_is_written_and_the_first_failure_reported)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	const struct frag_data_logger_type *type = &logger_basic_npy_type;
+	const char *tmp = getenv("TMPDIR");
+	char folder[200], file[260];
+
+	snprintf(folder, sizeof(folder), "%s/frag-npy-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	cr_assert_not_null(mkdtemp(folder));
+	memset(&logger, 0, sizeof(logger));
+	*(const char **)param(type, "folder") = folder;
+	cr_assert_eq(type->start(logger.bytes, NULL, NULL), 0);
+	for (size_t bad = 0; bad <= FRAG_COUNT_OF(names); bad++) { /* the last time none is */
+		struct frag_message *message = frag_message_create();
+		struct frag_log_entry entry = {
+			.id = "f.o.p", .message = message, .number = bad, .has_content = 1};
+
+		for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+			cr_assert_eq(frag_message_add_tensor(message, names[i],
+							     numbers(1, 1, (float[]){1})),
+				     0);
+			snprintf(file, sizeof(file), "%s/f.o.p.%s.%08zu.npy", folder, names[i],
+				 bad);
+			if (i == bad)
+				cr_assert_eq(mkdir(file, 0700), 0);
+		}
+		cr_expect_eq(type->log(logger.bytes, &entry) < 0, bad < FRAG_COUNT_OF(names),
+			     "tensor %zu", bad);
+		for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+			snprintf(file, sizeof(file), "%s/f.o.p.%s.%08zu.npy", folder, names[i],
+				 bad);
+			cr_expect_eq(i == bad ? rmdir(file) : unlink(file), 0, "%s", file);
+		}
+		frag_message_unref(message);
+	}
+	cr_expect_eq(rmdir(folder), 0, "nothing else is left in it");
 }

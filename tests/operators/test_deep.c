@@ -87,6 +87,13 @@ Test(ops_deep, shares_of_the_pixels_become_black_and_white)
 	EXPECT_CONVERTED(FRAG_ARGS({"out_dtype", "gray8"}, {"percentile", "[11, 89]"}),
 			 row_of(u16, 10, 1, deep), u8,
 			 (uint8_t[]){255, 0, 0, 36, 255, 73, 109, 219, 146, 182});
+	/* alpha is no share of anything, and stays */
+	EXPECT_CONVERTED(FRAG_ARGS({"out_dtype", "rgba8888"}, {"percentile", "[0, 100]"}),
+			 row_of(u8, 1, 4, ((uint8_t[]){10, 12, 20, 250})), u8,
+			 (uint8_t[]){0, 51, 255, 250});
+	EXPECT_CONVERTED(FRAG_ARGS({"out_dtype", "rgba8888"}, {"percentile", "[0, 100]"}),
+			 row_of(u8, 1, 4, ((uint8_t[]){10, 12, 20, 0})), u8,
+			 (uint8_t[]){0, 51, 255, 0});
 	/* a frame of one value, which is both black and white */
 	EXPECT_CONVERTED(FRAG_ARGS({"out_dtype", "gray8"}, {"percentile", "[0, 100]"}),
 			 row_of(u8, 2, 1, ((uint8_t[]){7, 7})), u8, (uint8_t[]){0, 0});

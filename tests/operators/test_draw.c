@@ -105,6 +105,10 @@ Test(ops_draw, rectangles_that_are_thinner_than_their_lines)
 				 6 / 24.0f,  1 / 12.0f, 10 / 24.0f, 9 / 12.0f,
 				 12 / 24.0f, 1 / 12.0f, 22 / 24.0f, 4 / 12.0f,
 				 12 / 24.0f, 6 / 12.0f, 22 / 24.0f, 11 / 12.0f};
+	const float narrow[] = {1 / 24.0f,  1 / 12.0f,  2 / 24.0f,  9 / 12.0f,  4 / 24.0f,
+				1 / 12.0f,  6 / 24.0f,  9 / 12.0f,  8 / 24.0f,  1 / 12.0f,
+				11 / 24.0f, 9 / 12.0f,  13 / 24.0f, 2 / 12.0f,  22 / 24.0f,
+				3 / 12.0f,  13 / 24.0f, 5 / 12.0f,  22 / 24.0f, 7 / 12.0f};
 
 	expect_picture("type: rectangles, line_width: 2", numbers(8, 2, corners),
 		       "........................\n"
@@ -118,6 +122,20 @@ Test(ops_draw, rectangles_that_are_thinner_than_their_lines)
 		       ".###..####..##......##..\n"
 		       "............##########..\n"
 		       "............##########..\n"
+		       "........................\n");
+	/* No pixel is painted twice, and a line is no wider than what it surrounds. */
+	expect_picture("type: rectangles, line_width: 2, opacity: 0.5", numbers(10, 2, narrow),
+		       "........................\n"
+		       ".o..oo..ooo.............\n"
+		       ".o..oo..ooo..ooooooooo..\n"
+		       ".o..oo..ooo.............\n"
+		       ".o..oo..ooo.............\n"
+		       ".o..oo..ooo..ooooooooo..\n"
+		       ".o..oo..ooo..ooooooooo..\n"
+		       ".o..oo..ooo.............\n"
+		       ".o..oo..ooo.............\n"
+		       "........................\n"
+		       "........................\n"
 		       "........................\n");
 }
 
