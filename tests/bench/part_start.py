@@ -122,9 +122,11 @@ def workers_up(bench, text, row):
 
 
 def own_kib(pid):
-    """Memory that only this process has (USS), also what is swapped out of it."""
+    """Memory that only this process has, also what is swapped out of it. What it shares with a
+    process that it forked, as a worker does, is its own."""
     with open("/proc/%d/smaps_rollup" % pid, encoding="ascii") as f:
-        return sum(int(n) for n in re.findall(r"^(?:Private_Clean|Private_Dirty|Swap):\s+(\d+) kB", f.read(), re.M))
+        kib = {name: int(n) for name, n in re.findall(r"^(\w+):\s+(\d+) kB", f.read(), re.M)}
+    return kib["Private_Clean"] + max(kib["Private_Dirty"], kib["Anonymous"]) + kib["Swap"]
 
 
 def counted_kib(pid):

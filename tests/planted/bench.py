@@ -30,12 +30,14 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
 sys.path[:0] = [HERE, os.path.join(TOP, "tests", "bench")]
+import instructions  # noqa: E402
 import table  # noqa: E402
 from rows import Bench  # noqa: E402
 
 # Floors and peers: what they take does not depend on frag's code.
-NOT_FRAG = re.compile(r"(floor|gstreamer|tbb|ucx|openssl|ring|iceoryx2|memcpy|libyaml|malloc|operators|cyclictest)\."
-                      r"|service\.floor|look\.scrape\.floor|python\.(nanobind|start$|dlpack\.floor)|python\.holoscan\..*\.wheel")
+NOT_FRAG = re.compile(
+    r"(floor|gstreamer|tbb|ucx|openssl|ring|iceoryx2|memcpy|libyaml|malloc|operators)\."
+    r"|look\.scrape\.floor|python\.(nanobind|start$)|python\.holoscan\..*\.wheel")
 NOT_HERE = {
     "inference": "networks and benchmark_app come from make deps-ai-bench (137 MB)",
     "realtime": "cyclictest (rt-tests) is its floor, and it needs the privilege of real time",
@@ -45,10 +47,13 @@ NOT_HERE = {
 # A round of few messages is enough to see a row move.
 SHORTER = {
     "hop": {"MESSAGES": 100000},
-    "threads": {"MESSAGES": 30000, "WORK": 400, "MIXED": 400, "SHAPE_NS": {20000: 4000, 1000000: 200}},
+    "threads": {"MESSAGES": 30000, "WORK": 400, "MIXED": 400,
+                "SHAPE_NS": {20000: 4000, 1000000: 200}},
     "edge": {"COUNTS": {8: (1000, 100, 4000), 1 << 10: (1000, 100, 4000),
-                        64 << 10: (300, 100, 1000), 1 << 20: (50, 20, 100), 8 << 20: (20, 20, 30)}},
-    "shm": {"TRIPS": {"busy_poll": 2000, "event": 1000}, "STREAMED": {64: ("64B", 40000), 64 << 10: ("64KiB", 20000)},
+                        64 << 10: (300, 100, 1000), 1 << 20: (50, 20, 100),
+                        8 << 20: (20, 20, 30)}},
+    "shm": {"TRIPS": {"busy_poll": 2000, "event": 1000},
+            "STREAMED": {64: ("64B", 40000), 64 << 10: ("64KiB", 20000)},
             "FRAMES": 60, "DEMO_FRAMES": 40, "PACES": {1000: 2000, 60: 300}},
     "encrypted": {"COUNTS": {64 << 10: (300, 100, 1000), 8 << 20: (20, 20, 30)}},
     "start": {"RUNS": 5, "IDLE_S": 1},
@@ -66,6 +71,7 @@ def measure(build, part):
     Bench.drop = 0
     bench = Bench(build, 1, "")
     module = importlib.import_module("part_" + part)
+    instructions.FEATURES = []  # the rows of graphs without a feature are counted by the same code
     for name, value in SHORTER.get(part, {}).items():
         setattr(module, name, value)
     module.run(bench)
@@ -84,7 +90,8 @@ def has_moved(right, worse, more_is_better):
 def copy_tree(build, scratch):
     files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                            stdout=subprocess.PIPE, cwd=TOP, check=True).stdout
-    subprocess.run(["xargs", "-0", "cp", "-a", "--parents", "-t", scratch], input=files, cwd=TOP, check=True)
+    subprocess.run(["xargs", "-0", "cp", "-a", "--parents", "-t", scratch], input=files, cwd=TOP,
+                   check=True)
     subprocess.run(["cp", "-a", build, os.path.join(scratch, "build")], check=True)
 
 
