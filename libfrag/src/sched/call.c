@@ -55,12 +55,6 @@ void fragi_exec_tick_ended(struct fragi_exec *exec, bool has_failed)
 	fragi_checks_ticked(exec);
 }
 
-int fragi_exec_tick_watched(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
-			    uint64_t *out_end)
-{
-	return fragi_exec_tick_as(exec, current, start, out_end, true);
-}
-
 struct fragi_current *fragi_exec_current(void)
 {
 	struct fragi_current *current = fragi_current();

@@ -402,43 +402,6 @@ int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns);
 /* Gives up a pending tick, if there is one: the operator has ended. */
 void fragi_exec_give_up_pending(struct fragi_exec *exec);
 
-/* The tick of an operator that watches_ticks, or of one that does not. As fragi_exec_tick. */
-static inline __attribute__((always_inline)) int fragi_exec_tick_as(struct fragi_exec *exec,
-								    struct fragi_current *current,
-								    uint64_t start,
-								    uint64_t *out_end, bool watches)
-{
-	struct frag_tick *tick = &exec->tick;
-	struct fragi_op_row *row = exec->row;
-	uint64_t end;
-	int r;
-
-	tick->stamp = start;
-	tick->time_ns = 0;
-	tick->number++;
-	/* A crash report tells by this that the operator was in compute: ticks exceed computes. */
-	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
-	if (watches)
-		fragi_exec_tick_begins(exec);
-	/* A signal handler of this thread reads it, and alive.c when the thread has died. */
-	__atomic_store_n(&current->op, exec->op, __ATOMIC_RELAXED);
-	r = exec->compute(exec->self, tick);
-	__atomic_store_n(&current->op, NULL, __ATOMIC_RELAXED);
-	end = fragi_stamp();
-	*out_end = end;
-	if (__builtin_expect((r | exec->op->failed.code) != 0, 0))
-		return fragi_exec_unusual_end(exec, r, fragi_stamp_diff_ns(start, end));
-	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
-	fragi_tick_end(tick);
-	if (watches)
-		fragi_exec_tick_ended(exec, false);
-	return 0;
-}
-
-/* call.c */
-int fragi_exec_tick_watched(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
-			    uint64_t *out_end);
-
 /*
  * Runs one tick: compute, and the accounting around it.
  * - start: a recent stamp, which becomes the begin of the tick
@@ -450,9 +413,31 @@ static inline __attribute__((always_inline)) int fragi_exec_tick(struct fragi_ex
 								 struct fragi_current *current,
 								 uint64_t start, uint64_t *out_end)
 {
+	struct frag_tick *tick = &exec->tick;
+	struct fragi_op_row *row = exec->row;
+	uint64_t end;
+	int r;
+
+	tick->stamp = start;
+	tick->time_ns = 0;
+	tick->number++;
+	/* A crash report tells by this that the operator was in compute: ticks exceed computes. */
+	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
 	if (__builtin_expect(exec->watches_ticks, 0))
-		return fragi_exec_tick_watched(exec, current, start, out_end);
-	return fragi_exec_tick_as(exec, current, start, out_end, false);
+		fragi_exec_tick_begins(exec);
+	/* A signal handler of this thread reads it, and alive.c when the thread has died. */
+	__atomic_store_n(&current->op, exec->op, __ATOMIC_RELAXED);
+	r = exec->compute(exec->self, tick);
+	__atomic_store_n(&current->op, NULL, __ATOMIC_RELAXED);
+	end = fragi_stamp();
+	*out_end = end;
+	if (__builtin_expect((r | exec->op->failed.code) != 0, 0))
+		return fragi_exec_unusual_end(exec, r, fragi_stamp_diff_ns(start, end));
+	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
+	fragi_tick_end(tick);
+	if (__builtin_expect(exec->watches_ticks, 0))
+		fragi_exec_tick_ended(exec, false);
+	return 0;
 }
 
 /* outdated.c: a message with this metadata is received. */
