@@ -217,10 +217,10 @@ def schema(old):
 
 # What a metric is about, and its labels beside the one of metrics.c's functions that has its own.
 METRIC_LABELS = {"APP": "app", "OF_ENDED": "app", "OF_LOOK": "app", "OF_WORKER": "worker", "WORKER": "worker",
-                 "OPERATOR": "app, operator", "FLOW": "app, flow", "HOST": "app, host", "POOL": "app, pool",
+                 "OPERATOR": "app, operator", "OF_OPERATOR": "app, operator", "FLOW": "app, flow", "HOST": "app, host", "POOL": "app, pool",
                  "OF_NOTHING": "", "REPLY": ""}
 OWN_LABELS = {"put_build": "version", "put_events": "kind", "put_left_out": "of", "put_state": "state",
-              "put_ended": "result", "put_cause": "kind, operator, flow_from", "put_uses": "use",
+              "put_ended": "result", "put_cause": "kind, operator, flow_from", "put_uses": "use", "put_late": "cause", "put_late_places": "at, cause",
               "put_drops": "reason", "put_histogram": "le"}
 METRIC = re.compile(r'\{"(frag_\w+)",\s*"(\w+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*(\w+)(?:\(\w+\))?,\s*(?:\.put = )?(\w+)\}')
 
