@@ -42,7 +42,13 @@ static void fail_with(struct ctl_driver *driver, int code, enum fragi_failure fa
 		return;
 	driver->failed = code;
 	driver->failure = failure;
-	snprintf(driver->why, sizeof(driver->why), "%s", why);
+	if (driver->is_welcome && strcmp(driver->version, FRAG_VERSION) != 0)
+		snprintf(
+			driver->why, sizeof(driver->why),
+			"%.2000s; the driver is of frag %s and this program of frag %s: if it ends so again, install the same version on both",
+			why, driver->version, FRAG_VERSION);
+	else
+		snprintf(driver->why, sizeof(driver->why), "%s", why);
 }
 
 static int send_message(struct ctl_driver *driver, struct fw_message *message)
@@ -334,28 +340,6 @@ static void on_timeout(uv_timer_t *timer)
 		fw_connection_fail(driver->connection, -ETIMEDOUT, silence);
 }
 
-/* Whether the address is one of this machine: then a socket can be bound to it. */
-static bool is_own_address(const struct fragi_address *address)
-{
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *found = NULL;
-	bool is_own = false;
-
-	if (fragi_address_is_loopback(address))
-		return true;
-	if (getaddrinfo(address->host, "0", &hints, &found) != 0)
-		return false;
-	for (const struct addrinfo *at = found; at != NULL && !is_own; at = at->ai_next) {
-		int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		is_own = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0;
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(found);
-	return is_own;
-}
-
 static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const char *format, ...)
 	FRAG_PRINTF(3, 4);
 static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const char *format, ...)
@@ -394,7 +378,7 @@ static void begin_again(struct ctl_driver *driver)
 
 static int connect_once(struct ctl_driver *driver)
 {
-	int r = is_own_address(&driver->address) ? try_sockets(driver) : -ENOENT;
+	int r = ctl_driver_is_near(&driver->address) ? try_sockets(driver) : -ENOENT;
 
 	if (r < 0 && !driver->is_busy &&
 	    (driver->failure == FRAGI_FAILURE_NONE || driver->failure == FRAGI_FAILURE_DRIVER_LOST))

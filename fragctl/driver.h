@@ -87,6 +87,8 @@ struct ctl_driver {
  * this user that was started last, such as that of `fragctl run`. Before it is opened.
  */
 void ctl_driver_find(struct ctl_driver *driver);
+/* Whether the address is one of this machine. */
+bool ctl_driver_is_near(const struct fragi_address *address);
 #define CTL_FOLDERS 3
 /* The folders of driverd/local_socket.h, of this user and of the system. Empty: there is none. */
 void ctl_driver_folders(char folders[CTL_FOLDERS][200]);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -87,4 +88,26 @@ void ctl_driver_find(struct ctl_driver *driver)
 	}
 	if (newest != 0 && newest != INT64_MAX)
 		driver->address_text = driver->found;
+}
+
+/* A socket can be bound to an address of this machine. */
+bool ctl_driver_is_near(const struct fragi_address *address)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	bool is_own = false;
+
+	if (fragi_address_is_loopback(address))
+		return true;
+	if (getaddrinfo(address->host, "0", &hints, &found) != 0)
+		return false;
+	for (const struct addrinfo *at = found; at != NULL && !is_own; at = at->ai_next) {
+		int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		is_own = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(found);
+	return is_own;
 }

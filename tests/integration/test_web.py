@@ -11,10 +11,12 @@ import resource
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
 import cluster
+import control
 import test_look
 import test_service
 import test_users
@@ -354,6 +356,35 @@ class OneRun(WebTest):
     def test_ways_that_exclude_each_other(self):
         for way in ("--in-process", "--driver"):
             self.fails(2, "exclude each other", "run", "--web", way, self.endless)
+
+
+class OtherVersion(WebTest):
+    def older(self):
+        """The address of a driver of another version, which knows nothing of what it is asked."""
+        beats = control.number(3, 250000000) + control.number(4, 3000000000)
+        welcome = control.number(1, 7) + beats + control.block(5, b"0.0.9")
+
+        def serve():
+            with contextlib.suppress(OSError, EOFError):
+                while True:
+                    s, _ = listener.accept()
+                    with s:
+                        control.read_frame(s)
+                        s.sendall(control.envelope(control.WELCOME, welcome))
+                        control.read_frame(s)
+
+        listener = control.listener()
+        self.addCleanup(listener.close)
+        threading.Thread(target=serve, daemon=True).start()
+        return "127.0.0.1:%d" % listener.getsockname()[1]
+
+    def test_a_driver_of_another_version_that_ends_the_connection_is_named(self):
+        self.address = self.older()
+        both = "the driver is of frag 0.0.9 and this program of frag "
+        self.env["FRAG_ADDRESS"] = self.address
+        self.fails(3, both, "top", "--once")
+        self.web()
+        self.stream().await_frame(lambda frame: both in (frame["driver"]["lost"] or ""))
 
 
 class Strangers(WebTest):
