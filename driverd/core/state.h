@@ -68,6 +68,7 @@ struct drv_core {
 	size_t held_count; /* of these clients, whose command waits for the state folder */
 	struct drv_session *dropped; /* to be lost */
 	struct drv_session *waiting; /* of these clients: they await or follow something */
+	struct drv_window *windows; /* that clients share which look at the same (clients/look.c) */
 	struct drv_history history;
 	int64_t losses_ns; /* up to then events of losses were written ahead (view/loss.c) */
 	struct drv_lines lines;

@@ -196,9 +196,11 @@ static void *put_struct(struct encoder *e, const struct fw_layout *layout, const
 	return proto;
 }
 
-static int pack(const Frag__V1__Envelope *envelope, uint8_t **out_frame, size_t *out_size)
+/* more: bytes of the frame that follow it, for the caller to write */
+static int pack(const Frag__V1__Envelope *envelope, size_t more, uint8_t **out_frame,
+		size_t *out_size)
 {
-	size_t size = frag__v1__envelope__get_packed_size(envelope);
+	size_t size = frag__v1__envelope__get_packed_size(envelope) + more;
 	uint8_t *frame;
 
 	if (size > FW_FRAME_MAX)
@@ -211,6 +213,26 @@ static int pack(const Frag__V1__Envelope *envelope, uint8_t **out_frame, size_t 
 	frag__v1__envelope__pack(envelope, frame + 4);
 	*out_frame = frame;
 	*out_size = 4 + size;
+	return 0;
+}
+
+/* Of two envelopes one after another a decoder makes one: the first one has what differs. */
+int fw_frame_address(const uint8_t *frame, size_t size, uint64_t seq, uint64_t reply_to,
+		     uint8_t **out_frame, size_t *out_size)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	uint8_t *head;
+	size_t head_size;
+	int r;
+
+	envelope.seq = seq;
+	envelope.reply_to = reply_to;
+	r = pack(&envelope, size - 4, &head, &head_size);
+	if (r < 0)
+		return r;
+	memcpy(head + head_size - (size - 4), frame + 4, size - 4);
+	*out_frame = head;
+	*out_size = head_size;
 	return 0;
 }
 
@@ -233,7 +255,7 @@ int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out
 	envelope.hello = put_struct(&encoder, layout, (const uint8_t *)&message->hello);
 	r = encoder.error;
 	if (r == 0)
-		r = pack(&envelope, out_frame, out_size);
+		r = pack(&envelope, 0, out_frame, out_size);
 	fragi_arena_wipe(&encoder.arena); /* numbers of sessions */
 	return r;
 }

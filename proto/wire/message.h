@@ -499,6 +499,9 @@ struct fw_message {
  * -ENOMEM.
  */
 int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out_size);
+/* A copy of a frame that was encoded with seq and reply_to 0, with these. Returns as fw_encode. */
+int fw_frame_address(const uint8_t *frame, size_t size, uint64_t seq, uint64_t reply_to,
+		     uint8_t **out_frame, size_t *out_size);
 /*
  * Decodes one envelope (without the length). What it points to is freed with fw_message_free. Every
  * enum, count and length is within the bounds above, every text is NUL-terminated, never NULL and

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs that somebody looks: the thread that looks, in hosts of a few and of many operators
 that pass messages on as fast as they can, and how often it looks; the driver of a hundred
-applications that rest, for two pages with four windows a second each; and what a scrape of a graph
-of 1,000 operators takes in fragctl web and the driver. Its floor: to copy the page and to send it.
+applications, which rest or send ten messages a second each, for two pages with four windows a
+second each, and for nobody; and what a scrape of a graph of 1,000 operators takes in fragctl web
+and the driver. Its floor: to copy the page and to send it.
 """
 import json
 import os
@@ -78,17 +79,28 @@ def thread(bench, count, cpu, rate):
         c.fragctl("stop", "busy")
 
 
-def hundred(bench, cpu):
+def hundred(bench, text, name):
+    def sample(cpu):
+        before, start = cpu_s(c.d.pid), time.monotonic()
+        if pages:
+            read_for(pages, SAMPLE_S)
+        else:
+            time.sleep(SAMPLE_S)
+        cpu.add(100 * (cpu_s(c.d.pid) - before) / (time.monotonic() - start))
+
+    nobody = bench.row("look.%s.nobody.cpu" % name, "% core")
+    cpu = bench.row("look.%s.driver.cpu" % name, "% core", floor=nobody, target=1)
     with Service(bench) as c:
-        app = c.write("app.yaml", RESTING)
+        app = c.write("app.yaml", text)
         for i in range(APPLICATIONS):
             c.fragctl("start", app, "--name", "resting%d" % i)
-        pages = [page(c) for _ in range(PAGES)]
+        pages = []
+        for _ in bench.rounds():
+            sample(nobody)
+        pages += [page(c) for _ in range(PAGES)]
         read_for(pages, SAMPLE_S)
         for _ in bench.rounds():
-            before, start = cpu_s(c.d.pid), time.monotonic()
-            read_for(pages, SAMPLE_S)
-            cpu.add(100 * (cpu_s(c.d.pid) - before) / (time.monotonic() - start))
+            sample(cpu)
         for stream in pages:
             stream.close()
 
@@ -136,6 +148,7 @@ def run(bench):
     for count in SIZES:
         cpu = bench.row("look.thread.%d.cpu" % count, "% core", target=2)
         thread(bench, count, cpu, bench.row("look.thread.%d.rate" % count, "1/s"))
-    hundred(bench, bench.row("look.hundred.driver.cpu", "% core", target=1))
+    hundred(bench, RESTING, "hundred")
+    hundred(bench, RESTING.replace("1h", "100ms"), "changing")
     floor = bench.row("look.scrape.floor", "ms")
     scrape(bench, bench.row("look.scrape.cpu", "ms", floor=floor, target=5), floor)

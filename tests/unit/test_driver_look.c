@@ -849,6 +849,84 @@ WORLD_TEST(driver_look, the_busiest_rows_are_shown_and_the_rest_is_counted, NULL
 	cr_expect_eq(shown->flows_left_out, 0);
 }
 
+#define LOOKERS 9
+
+/* How much of a step the end of a window takes for so many clients, whose tables are equal. */
+static int64_t items_of(struct world *w, uint32_t lookers)
+{
+	const struct fragi_look *first;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, two_fragments);
+	both_come(w);
+	prepare_many(w);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	report_many(w, 1);
+	for (uint32_t i = 0; i < lookers; i++)
+		look(w, CLIENT + i, "app", SECOND, false);
+	report_many(w, 2);
+	pass_beating(w, 900 * MS, 1, CLIENT + lookers);
+	pass(w, 100 * MS);
+	first = &looked(w, CLIENT)->look;
+	cr_assert_eq(first->operator_count, FW_LOOK_ROWS_MAX);
+	for (uint32_t i = 1; i < lookers; i++) {
+		const struct fragi_look *next = &looked(w, CLIENT + i)->look;
+
+		cr_assert_eq(next->operator_count, first->operator_count);
+		for (uint32_t k = 0; k < first->operator_count; k++) {
+			cr_assert_str_eq(next->operators[k].name, first->operators[k].name);
+			cr_assert_arr_eq(next->operators[k].use_ns, first->operators[k].use_ns,
+					 sizeof(first->operators[k].use_ns));
+		}
+	}
+	return DRV_STEP_ITEMS - w->core->items;
+}
+
+WORLD_TEST(driver_look, tables_are_made_once_for_all_who_look_at_the_same, NULL)
+{
+	int64_t one = items_of(w, 1), many;
+
+	world_fini(w);
+	many = items_of(w, LOOKERS);
+	cr_expect_gt(one, MANY, "each row is an item");
+	cr_expect_lt(many, 2 * one, "%lld and %lld", (long long)one, (long long)many);
+}
+
+WORLD_TEST(driver_look, who_comes_later_gets_all_tables_with_the_next_window_of_the_others, NULL)
+{
+	const struct fw_looked *window;
+
+	two_run(w, two_fragments);
+	report(w, 1, false, (struct report){7 * SECOND, 0, 0, 0, 0, 100, 100});
+	report(w, 2, false, (struct report){3 * SECOND, 0, 0, 0, 0, 90, 90});
+	client_hello(w, CLIENT, "top");
+	look_for_changes(w, "app");
+	report(w, 1, false, (struct report){8 * SECOND, 0, 0, 0, 0, 130, 130});
+	pass_beating(w, 1500 * MS, 1, CLIENT);
+	cr_expect_eq(looked(w, CLIENT)->look.flows[0].sent, 30);
+	look(w, CLIENT + 1, "app", SECOND, false);
+	look(w, CLIENT + 2, "app", 2 * SECOND, false);
+	pass_beating(w, 500 * MS, 1, CLIENT + 2);
+	cr_expect(looked(w, CLIENT)->is_same);
+	window = looked(w, CLIENT + 1);
+	cr_expect_not(window->is_same);
+	cr_expect_eq(window->look.window_ns, SECOND);
+	cr_expect_eq(window->look.flows[0].sent, 30, "it shows that window again");
+	cr_expect_null(taken(w, CLIENT + 2, FW_LOOKED), "it has windows of its own");
+	/* One of them goes. */
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
+	report(w, 1, false, (struct report){9 * SECOND, 0, 0, 0, 0, 150, 150});
+	pass_beating(w, SECOND, 1, CLIENT + 2);
+	cr_expect_eq(looked(w, CLIENT + 1)->look.flows[0].sent, 20);
+	for (uint64_t client = CLIENT + 1; client <= CLIENT + 2; client++)
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_CLOSED, .connection = client, .text = "it left"});
+	cr_expect_null(w->core->windows);
+}
+
 WORLD_TEST(driver_look, hosts_are_told_once_for_all_who_look, NULL)
 {
 	two_run(w, two_fragments);

@@ -179,6 +179,18 @@ int drv_send(struct drv_session *session, struct fw_message *message)
 	return send(session, message, false, 0);
 }
 
+int drv_send_frame(struct drv_session *session, const uint8_t *frame, size_t size,
+		   uint64_t reply_to)
+{
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = session->connection};
+	int r = fw_frame_address(frame, size, ++session->seq, reply_to, &action.frame,
+				 &action.frame_bytes);
+
+	if (r == 0)
+		drv_emit(session->core, &action);
+	return r;
+}
+
 int drv_send_if_idle(struct drv_session *session, struct fw_message *message)
 {
 	return send(session, message, true, 0);

@@ -24,6 +24,9 @@ void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char
 		   const char *format, ...) FRAG_PRINTF(4, 5);
 /* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
+/* The same for a frame of a message without seq and reply_to, which stays the caller's. */
+int drv_send_frame(struct drv_session *session, const uint8_t *frame, size_t size,
+		   uint64_t reply_to);
 /* The same, unless something waits to be sent to that peer. */
 int drv_send_if_idle(struct drv_session *session, struct fw_message *message);
 /* The same, unless more than so many bytes do. */
