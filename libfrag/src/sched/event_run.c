@@ -24,7 +24,8 @@ static int64_t thread_now_ns(struct event_thread *thread)
 	return thread->base_ns + (int64_t)since_ns;
 }
 
-static void set_overlaps(struct event_thread *thread, bool overlaps)
+/* Not inlined: few ticks overlap others, and all would pay for it. */
+static __attribute__((noinline)) void set_overlaps(struct event_thread *thread, bool overlaps)
 {
 	event_set_holding(thread, !overlaps);
 	thread->overlaps = overlaps;
