@@ -450,7 +450,7 @@ Test(deadline, mistakes_are_refused_with_a_sentence)
 		"  - {path: [a], budget: 1ms}\n"
 		"  - {path: [a, f.b], budegt: 1ms}\n"
 		"  - 5\n",
-		"test.yaml:4:31: app.a: budget \"5\" has no unit; write for example 5s\n"
+		"test.yaml:4:31: app.a: deadline \"5\" has no unit; write for example 5s\n"
 		"test.yaml:5:31: app.b: the budget of a deadline is 0; leave the deadline out\n"
 		"test.yaml:6:54: app.c: on_miss: drop needs `from: acquisition`, since what a tick has sent cannot be taken back\n"
 		"test.yaml:7:31: app.d: a deadline has no budget; add for example `budget: 20ms`\n"

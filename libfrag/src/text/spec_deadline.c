@@ -34,7 +34,10 @@ void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *
 	if (node == NULL || node->kind == FRAGI_NODE_NULL)
 		return;
 	if (node->kind == FRAGI_NODE_SCALAR) {
-		fragi_key_read(builder, node, subject, &deadline_keys[0], out_deadline);
+		struct fragi_key alone = deadline_keys[0];
+
+		alone.name = "deadline"; /* as the user has written it */
+		fragi_key_read(builder, node, subject, &alone, out_deadline);
 		return;
 	}
 	if (!fragi_section_read(builder, node, subject, "deadline", FRAGI_KEYS(deadline_keys),
