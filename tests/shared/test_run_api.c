@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <frag/run.h>
@@ -188,6 +189,26 @@ Test(run_api, several_threads_wait_for_one_run)
 	for (int i = 0; i < 3; i++) {
 		pthread_join(threads[i], &result);
 		cr_expect_eq((intptr_t)result, 0);
+	}
+	frag_run_destroy(run);
+}
+
+/* A wait takes as long as it may, across the end of a second too. */
+Test(run_api, a_wait_lasts_as_long_as_it_says)
+{
+	static const int64_t limits_ns[] = {0, 5000000, SECOND - 1};
+	struct frag_run *run = start(endless);
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(limits_ns); i++) {
+		struct timespec before, after;
+		int64_t took_ns;
+
+		clock_gettime(CLOCK_MONOTONIC, &before);
+		cr_expect_eq(frag_run_wait(run, limits_ns[i], NULL), -ETIMEDOUT);
+		clock_gettime(CLOCK_MONOTONIC, &after);
+		took_ns = (after.tv_sec - before.tv_sec) * SECOND + after.tv_nsec - before.tv_nsec;
+		cr_expect_geq(took_ns, limits_ns[i], "%d ns of %d", (int)took_ns,
+			      (int)limits_ns[i]);
 	}
 	frag_run_destroy(run);
 }
@@ -411,6 +432,27 @@ Test(run_api, an_operator_that_hangs_is_left_behind)
 	cr_expect_eq(frag_run_start(other, &other_err), -EBUSY);
 	cr_expect_not_null(strstr(other_err.text, "still hangs in this process"));
 	frag_run_destroy(other);
+}
+
+/* The first stop waits for the operator, whose hang is then a failure; the second one does not. */
+Test(run_api, the_second_stop_does_not_wait)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_run *run;
+	char all[4096];
+	struct frag_run_config config =
+		collecting("frag: 1\napplication: app\nextensions: [libunruly.so]\n"
+			   "operators:\n"
+			   "  op: {type: unruly, parameters: {where: compute, deed: hang}}\n",
+			   all);
+
+	cr_assert_eq(frag_run_load(&config, &run, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_run_start(run, NULL), 0);
+	cr_expect_eq(frag_run_wait(run, SECOND / 2, NULL), -ETIMEDOUT);
+	frag_run_stop(run);
+	frag_run_stop(run);
+	cr_expect_eq(frag_run_wait(run, LIMIT, &err), 0, "%s", err.text);
+	frag_run_destroy(run);
 }
 
 static void on_signal(int number)

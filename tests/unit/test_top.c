@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include <base/log.h>
+#include <fragctl/table.h>
+#include <fragctl/top_lines.h>
 #include <fragctl/top_opened.h>
 
 #define MS 1000000ull
@@ -471,4 +473,69 @@ Test(top, what_an_opened_operator_writes_and_what_was_set)
 					"  warn  line 8.\n  warn  line 9.\nROOT CAUSE\n"),
 			   "%s", text);
 	free(text);
+}
+
+Test(top, sizes_and_ages_change_their_unit)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} sizes[] = {{0, "0 B"},
+		     {999, "999 B"},
+		     {1000, "1.0 KiB"},
+		     {1024, "1.0 KiB"},
+		     {10239, "10.0 KiB"},
+		     {10240, "10 KiB"},
+		     {1023999, "1000 KiB"},
+		     {1024000, "1.0 MiB"}};
+	static const struct {
+		int64_t s;
+		const char *text;
+	} ages[] = {{0, "0 s"},        {99, "99 s"},  {100, "1 min"},
+		    {5999, "99 min"},  {6000, "1 h"}, {48 * 3600 - 1, "47 h"},
+		    {48 * 3600, "2 d"}};
+	char text[64];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sizes); i++)
+		cr_expect_str_eq(ctl_top_size(sizes[i].bytes, text, sizeof(text)), sizes[i].text,
+				 "%d: %s", (int)sizes[i].bytes, text);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ages); i++)
+		cr_expect_str_eq(ctl_age(ages[i].s * 1000000000, text, sizeof(text)), ages[i].text,
+				 "%d: %s", (int)ages[i].s, text);
+}
+
+/* A text of several lines is broken at the last blank that fits, the one behind the line too. */
+Test(top, texts_are_broken_between_words)
+{
+	static const struct {
+		uint32_t lines;
+		const char *text, *drawn[3];
+	} rows[] = {
+		{2, "aaaa bbbbb ccc", {"aaaa bbbbb", "ccc"}},
+		{2, "aaaa bbbb ccc", {"aaaa bbbb", "ccc"}},
+		{2, "aaaa bbbbbb ccc", {"aaaa", "bbbbbb ccc"}},
+		{3, "aaaa bbbbbb cccc", {"aaaa", "bbbbbb", "cccc"}},
+		{2, "aaaa bbbbbb cccc", {"aaaa", "bbbbbb cc~"}},
+		{1, "aaaa bbbbb ccc", {"aaaa bbbb~"}},
+		{2, "aaaa bbbbb", {"aaaa bbbbb"}},
+		{2, "aaaaaaaaaaa b", {"aaaaaaaaa~"}},
+	};
+	const struct ctl_top screen = {.width = 10};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct ctl_top_drawing d;
+		struct ctl_top_lines lines;
+		uint32_t count = 0;
+
+		cr_assert_eq(ctl_top_begin(&d, &screen), 0);
+		ctl_top_wrap(&d, 0, rows[i].lines, rows[i].text);
+		cr_assert_eq(ctl_top_end(&d, &lines), 0);
+		while (count < 3 && rows[i].drawn[count] != NULL)
+			count++;
+		cr_expect_eq(lines.count, count, "row %zu: %u lines", i, lines.count);
+		for (uint32_t k = 0; k < count && k < lines.count; k++)
+			cr_expect_str_eq(lines.items[k].text, rows[i].drawn[k], "row %zu: %s", i,
+					 lines.items[k].text);
+		ctl_top_lines_free(&lines);
+	}
 }
