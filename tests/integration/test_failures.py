@@ -209,8 +209,9 @@ class Failing(cluster.ClusterTest):
 
         def come():
             host, port = self.address.rsplit(":", 1)
-            # Who has a HELLO to say has time for it, even where it waits for a core.
-            while not is_over.wait(0.002 * busy()):
+            # The driver is full at once; then who has a HELLO to say has time for it, even where it
+            # waits for a core.
+            while not is_over.wait(0.02 * busy() if len(crowd) > 150 else 0):
                 with contextlib.suppress(OSError):
                     crowd.append(socket.create_connection((host, int(port)), 1))
                     if len(crowd) > 200:
