@@ -215,7 +215,8 @@ def opened_before(tokens, i):
 
 def is_symmetric(call, behind):
     """Whether its first two arguments may change places."""
-    return call in ("calloc", "fragi_calloc") or (call in ("strcmp", "strcasecmp") and behind in ("==", "!="))
+    compares = call in ("strcmp", "strcasecmp", "strncmp", "strncasecmp", "memcmp")
+    return call in ("calloc", "fragi_calloc") or (compares and behind in ("==", "!="))
 
 
 def swapped(source, tokens, opened):

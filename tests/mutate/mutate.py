@@ -19,6 +19,7 @@ commands of a build (Commands).
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import hashlib
 import itertools
 import json
@@ -179,7 +180,7 @@ class Tree:
 
     def copy(self, other):
         shutil.rmtree(self.path, ignore_errors=True)
-        subprocess.run(["cp", "-a", other.path, self.path], check=True)
+        subprocess.run(["cp", "-aT", other.path, self.path], check=True)
 
     def make(self, kind, *arguments, output=None):
         """Returns whether make succeeded."""
@@ -262,7 +263,7 @@ class Commands:
     def __init__(self, tree, kind, targets):
         output = []
         if not tree.make(kind, "-n", "-B", *targets, output=output):
-            raise SystemExit("mutate: %s" % output[0])
+            raise SystemExit("mutate: %s" % output[0][-2000:])
         self.obj = os.path.join(tree.build(kind), "obj")
         self.of, self.compiled, self.inputs = {}, collections.defaultdict(list), {}
         for line in output[0].replace("\\\n", " ").splitlines():
@@ -359,7 +360,7 @@ class Map:
             # A header that half the product includes is taken by others in the same way.
             for counted in list(filter(os.path.exists, counters))[:20]:
                 note = counted[:-5] + ".gcno"
-                if not os.path.exists(note):
+                with contextlib.suppress(FileExistsError):
                     os.symlink(os.path.join(notes, os.path.relpath(note, folder)), note)
                 out = subprocess.run(["gcov", "--json-format", "--stdout", counted], cwd=notes, capture_output=True,
                                      text=True).stdout
@@ -499,6 +500,8 @@ class Worker:
         try:
             if not self.objects("plain", self.mistaken):
                 return "refused", "the compiler"
+            if not self.made:
+                return "refused", "none of the programs has the file"
             if all(self.is_same(o) for o in self.made):
                 return "same", "the object file is the same"
             ran = []
