@@ -147,7 +147,8 @@ def scrape(bench, cpu, floor):
 def run(bench):
     for count in SIZES:
         cpu = bench.row("look.thread.%d.cpu" % count, "% core", target=2)
-        thread(bench, count, cpu, bench.row("look.thread.%d.rate" % count, "1/s"))
+        thread(bench, count, cpu,
+               bench.row("look.thread.%d.rate" % count, "1/s", more_is_better=True))
     hundred(bench, RESTING, "hundred")
     hundred(bench, RESTING.replace("1h", "100ms"), "changing")
     floor = bench.row("look.scrape.floor", "ms")
