@@ -211,6 +211,31 @@ static int64_t unix_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+/*
+ * The kernel begins to stamp packets some time after the first socket has asked for that; until
+ * then it gives the time when they are received. Returns a source that keeps it at that.
+ */
+static struct frag_harness *wait_for_stamps(void)
+{
+	struct frag_harness *source = make(&udp_source_type, NULL);
+	int fd = sender(source);
+	bool is_stamped = false;
+
+	while (!is_stamped) {
+		int64_t sent_ns;
+		struct frag_message *m;
+
+		send_bytes(fd, "a", 1);
+		sent_ns = unix_ns();
+		usleep(2000);
+		m = receive(source);
+		is_stamped = frag_message_acquisition_ns(m) <= sent_ns;
+		frag_message_unref(m);
+	}
+	close(fd);
+	return source;
+}
+
 /* Number and times of a message are those of its first packet, without those that were refused. */
 Test(ops_udp, the_first_packet_of_a_message_gives_its_number_and_time)
 {
@@ -220,6 +245,7 @@ Test(ops_udp, the_first_packet_of_a_message_gives_its_number_and_time)
 		const char *bytes;
 	} rows[] = {
 		{{'a', 'b', 'c'}, 0, "abc"}, {{'c', 'd', 'e'}, 1, "de"}, {{'d', 'e', 'f'}, 2, "f"}};
+	struct frag_harness *stamped = wait_for_stamps();
 	struct frag_harness *source = make(&udp_source_type, FRAG_ARGS({"sequence", "true"}));
 	int fd = sender(source);
 
@@ -245,6 +271,7 @@ Test(ops_udp, the_first_packet_of_a_message_gives_its_number_and_time)
 	}
 	close(fd);
 	frag_harness_destroy(source);
+	frag_harness_destroy(stamped);
 }
 
 Test(ops_udp, what_is_too_long_or_has_no_number_is_refused_and_counted)
