@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A driverd and N workerd as children of this process, on loopback and a free port, or at the
  * address of the roles; the driver reports it through a pipe. When the driver ends, all end, and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <cond/condition.h>
 #include <fragctl/describe.h>
 #include <graph/clocks.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An application that runs on this machine without daemons: a runner (runner/runner.h) whose host
  * is a child of this process (or, with --in-process, a thread of it). What the cores log of their

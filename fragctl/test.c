@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Each test is a run of the application in a process of its own, `fragctl run`, under a manual
  * clock: inputs replace operators, and what ports emit is recorded and compared with the expected

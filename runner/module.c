@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The module that libfrag opens for frag/run.h: a runner as a guest of somebody's program. Its loop
  * has a thread of its own, and the host another one; both block all signals that are not faults,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The exchange between the two cores (runner/exchange.h) is emptied each time before the loop
  * sleeps, so nothing waits and steps of the cores never nest. What the worker's core logs of its

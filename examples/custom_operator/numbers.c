@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <frag/frag.h>
 
 /* An operator that sends numbers, and one that prints what arrives. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #undef NDEBUG
 #include <assert.h>
 #include <frag/harness.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <frag/frag.h>
 
 /* Adds 1 to a number and passes it on. */

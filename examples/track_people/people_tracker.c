@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Follows people from frame to frame. A box belongs to the person whose last box, moved on by the
  * pace of that person, it overlaps most. Nothing is recognised: who leaves and comes back gets a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The application from its frames on: a composer, so that other applications can have it as a
  * fragment. Where the frames come from is left to the graph, which ends a flow at frames.in.

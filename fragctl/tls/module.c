@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <fragctl/tls/tls.h>
 
 const struct ctl_tls_module ctl_tls_v1 = {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <wire/deadline.h>
 
 static void on_timer(uv_timer_t *timer)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Preloaded, it stands between ONNX Runtime and CUDA's runtime, and writes "BYTES COPIES WAITS" to
  * the file that BENCH_COPIES names when the process ends: what was copied from a GPU to the host,

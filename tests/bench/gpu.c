@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Floors of a GPU, and the kernel of format_converter alone. Prints lines "NAME UNIT VALUE".
  *   gpu floors        kernel launches, copies, and the conversion beside a copy of its bytes

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * ONNX Runtime alone, as a floor for the operator inference: it runs a model in a loop, with
  * nothing of frag but the declarations.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Kernels of operators alone, each beside a copy of as many bytes and, where its libraries are
  * found (LD_LIBRARY_PATH), the function of NVIDIA's NPP 13. Prints lines "NAME UNIT VALUE".

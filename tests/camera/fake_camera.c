@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A camera that is not there: /dev/video99. It answers open and ioctl as the kernel's V4L2 does;
  * every other call goes to the C library. Its descriptor is a memfd with the buffers, so that it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Shows that CUDA works in a process that is confined as hosts are (workerd/confine.h). It needs
  * libc and the driver's libcuda.so.1 only, so that it can be carried to a machine with a GPU:

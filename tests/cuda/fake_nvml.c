@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * NVIDIA's management library of a machine with three GPUs, the second of which is ill: as
  * libfrag/src/type/nvml.c uses it.

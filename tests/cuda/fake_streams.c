@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "fake_driver.h"
 
 /* Streams, their pools of memory, green contexts, kernels and events. */

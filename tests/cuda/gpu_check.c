@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The module cuda with the real driver and a GPU (make gpu-check). It needs libc, libfrag.so and
  * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Preloaded, it stands between frag and UCX where the driver of tests is used (fake_cuda.h).
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An engine for tests, in place of ONNX Runtime's libonnxruntime.so.1, with its provider for CUDA
  * over the driver of tests. A model is a text file, as for tests/engine/openvino_c.c:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An engine for tests, in place of OpenVINO's libopenvino_c.so. A model is a text file:
  *

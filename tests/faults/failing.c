@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Preloaded into a process of frag, it makes one call site of ours fail, once: allocations, writes,
  * files, processes, mappings. Where a call comes from decides: a return address in a file below

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * run_model MODEL OUTPUTS IN OUT BACKEND: runs a model once by the operator inference. IN has its
  * inputs, OUT receives its outputs: for each tensor, in native byte order, code, bits and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* The camera is tests/camera/fake_camera.c, which is linked into this program. */
 #include <criterion/criterion.h>
 #include <dirent.h>

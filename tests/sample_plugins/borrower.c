@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* An operator whose values have a type that another library brings. */
 #include <frag/frag.h>
 

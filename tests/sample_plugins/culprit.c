@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* An operator that does, in the callback of its choice, what no operator should do. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* An operator that prints the value of its dynamic parameter when it starts and when it changes. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Operators and composers that do little, for what composes and inspects graphs. */
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * gpu_sink receives what ping_tensor_tx sends, in memory of any kind: looks at every byte, and logs
  * on which kind of device the tensor lay. gpu_source sends the same memory, of the device or of the

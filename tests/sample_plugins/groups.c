@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Subgraphs, and a composer that makes some. */
 #include <frag/frag.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* A service of an application that fails in one of its callbacks: `where`, `deed`. */
 #include <errno.h>
 #include <pthread.h>

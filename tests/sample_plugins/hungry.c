@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* An operator without ports that takes what limits of hosts are about: memory, once, and a core. */
 #include <stdbool.h>
 #include <stdlib.h>

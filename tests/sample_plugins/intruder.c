@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An operator that tries what a host must not be able to do, in its first tick, and writes a line
  * for each into `file`: the attempt and what the kernel answered, or "done". `outside` is a folder

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Has the symbol of another ABI, and not this one's. */
 #include <frag/abi.h>
 

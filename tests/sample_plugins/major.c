@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Built for an ABI that is still to come, under the name that this one looks for. */
 #include <frag/frag.h>
 

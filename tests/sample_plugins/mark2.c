@@ -1,3 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #define VERSION 2
 #include "mark.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Stands for a profiler's library for NVTX 3: writes down the ranges of a process. With
  * NVTX_PROBE_REFUSES in the environment it refuses.

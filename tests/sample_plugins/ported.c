@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An operator for graphs as Holoscan's tests have them. Each tick takes one message of `a` and of
  * `b` if there is one, prints what it took, and sends the number of the tick.

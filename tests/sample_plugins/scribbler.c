@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An operator that overwrites the page in which its host counts (the ledger), as code of an
  * operator can: it shares the memory of its host. It finds the page in /proc/self/maps.

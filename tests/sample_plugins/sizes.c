@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A plugin whose tables have other sizes than this build's: parameters as a newer frag would have
  * them (with members that nobody here knows), ports and the type as an older one had them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that take a stated time a tick, by sleeping and by computing: `slow` passes messages
  * on, `slow_rx` takes them. `crash_at` ends the process in that tick. `stamps` gives what is passed

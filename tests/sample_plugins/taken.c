@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Lists a name that libgood.so lists too. */
 #include <frag/frag.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An operator that prints numbered lines: "line 1", "line 2", ..., after a text that it writes to
  * the descriptor itself.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that write down what really happened: one little-endian u64 a message into a file, by
  * write(2), so that it survives a kill. The sender writes after emit returned, the receiver before

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * An operator without ports that misbehaves in one of its callbacks: `deed` says how, `where` in
  * which. It is ticked every 10 ms, `ticks` times (0: for ever).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Operators that serve HTTP and fetch it, by plain sockets on the thread that ticks them, while
  * their messages go to another host. What they send and receive must be what a program without frag

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* Limits of hosts, over a tree of files that looks like /sys/fs/cgroup. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* What hosts may do: the rights of each version of Landlock, the folders, the limits. */
 #define _GNU_SOURCE
 #include <errno.h>

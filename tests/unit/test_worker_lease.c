@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "worker_world.h"
 
 /* Hosts under a lease, and what renews it. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "basic.h"
 
 static const struct frag_op_type *const basic_ops[] = {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "entries.h"
 
 /* Numbers of a corner, the most and the least, and corners of a shape. */

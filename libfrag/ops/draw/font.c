@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "font.h"
 
 static const uint8_t glyphs[128][FONT_ROWS] = {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "layer_tensors.h"
 
 #define DEPTHS_MAX 1048576

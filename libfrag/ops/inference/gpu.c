@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "masks.h"
 
 void mask_classify(const struct mask_source *source, struct mask *mask)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "logger.h"
 
 static const struct frag_data_logger_type *const logger_types[] = {

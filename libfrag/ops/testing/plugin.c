@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "testing.h"
 
 static const struct frag_op_type *const testing_ops[] = {&testing_source_type, &testing_sink_type,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>

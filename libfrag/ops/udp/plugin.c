@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "udp.h"
 
 static const struct frag_op_type *const udp_ops[] = {&udp_source_type, &udp_sink_type};

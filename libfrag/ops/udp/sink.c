@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE /* sendmmsg */
 #include <errno.h>
 #include <limits.h>

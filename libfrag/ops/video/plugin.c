@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "video.h"
 
 static const struct frag_op_type *const video_ops[] = {&video_replayer_type, &video_recorder_type};

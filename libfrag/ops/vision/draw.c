@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "../draw/params.h"
 #include "../gpu/twin.h"
 #include "kernels.h"

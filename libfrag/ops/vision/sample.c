@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #include "sample.h"
 
 static float element_f32(const struct frame *frame, int64_t y, int64_t at)

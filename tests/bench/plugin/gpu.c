@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Tensors in memory of a GPU, from operator to operator. The source sends the same tensor again and
  * again, and says in the metadata when; with `fresh` a new tensor over the same memory, because a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Round trips. Tight: kick starts ping, which sends, waits for what pong sends back, and sends
  * again. Paced: pacer sends when its periodic condition says so, pong sends back, clock receives.
