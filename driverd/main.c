@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -123,13 +122,6 @@ static int run(const struct drv_options *options)
 	return exit_code;
 }
 
-/* Tables are made for each window and dropped: their pages would cost more than their numbers. */
-static void keep_memory(void)
-{
-	mallopt(M_MMAP_THRESHOLD, 4 << 20);
-	mallopt(M_TRIM_THRESHOLD, 8 << 20);
-}
-
 int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -138,7 +130,6 @@ int main(int argc, char **argv)
 
 	fragi_standard_fds_open();
 	fragi_service_open();
-	keep_memory();
 	r = drv_options_parse(&options, argc, argv, &err);
 	fragi_log_init(r == 0 ? options.verbosity : 0);
 	if (r < 0) {
