@@ -504,7 +504,11 @@ static void child_exits_at_once(int other, size_t bytes)
 {
 	struct host host = {0};
 
+	char begun;
+
 	host_open(&host, 2, other, 'r', 0);
+	/* One that is gone earlier is found when the other one begins to connect. */
+	(void)recv(other, &begun, 1, 0);
 	_exit(0);
 }
 
@@ -515,6 +519,7 @@ PROCESS_TEST(a_peer_that_is_gone_before_it_is_connected_is_lost)
 	pid_t pid = spawn(child_exits_at_once, 0, &other);
 
 	host_open(&host, 1, other, 't', 0);
+	cr_assert_eq(send(other, "b", 1, 0), 1);
 	waitpid(pid, NULL, 0);
 	cr_assert(wait_for(&host, is_lost));
 	host_close(&host);
