@@ -281,7 +281,7 @@ class Service(ServiceTest):
         self.ctl("start", self.short, "--timeout", "300ms")
         follower.wait_line(" start +short", "stdout")
         follower.signal(signal.SIGSTOP)
-        d.wait_line("client fragctl left: it has not been heard")
+        d.wait_line("client fragctl(#2)? left: it has not been heard")
         follower.signal(signal.SIGCONT)
         follower.wait_line("lost the driver at .*; connects again")
         self.ok("stop", "short")
