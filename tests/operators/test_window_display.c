@@ -11,9 +11,12 @@
 #include "window/sdl.h"
 #include "window/fake_sdl.h"
 
-/* The linker puts it in the place of calloc, for the objects of this program. */
+/*
+ * The linker puts it in the place of calloc, for the objects of this program; it is visible, because
+ * the linker takes it for what ASan's library calls, too.
+ */
 void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
+__attribute__((visibility("default"))) void *__wrap_calloc(size_t count, size_t size);
 
 static bool is_short_of_memory;
 static atomic_int frames_left; /* pictures that somebody still holds */
