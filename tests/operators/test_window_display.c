@@ -12,8 +12,8 @@
 #include "window/fake_sdl.h"
 
 /*
- * The linker puts it in the place of calloc, for the objects of this program; it is visible, because
- * the linker takes it for what ASan's library calls, too.
+ * The linker puts it in the place of calloc, for the objects of this program. It is visible, since
+ * the linker takes it for what the library of ASan calls, too.
  */
 void *__real_calloc(size_t count, size_t size);
 __attribute__((visibility("default"))) void *__wrap_calloc(size_t count, size_t size);
