@@ -214,6 +214,10 @@ int fw_users_judge(const struct fw_users *users, int fd, bool is_accepted, uid_t
 	case -ENOENT:
 	case -ESHUTDOWN:
 		return frag_err_set(err, r, "the peer closed the connection");
+	case -EPROTONOSUPPORT:
+		return frag_err_set(
+			err, r,
+			"the kernel does not say whose process the peer is; load its module tcp_diag (modprobe tcp_diag)");
 	default:
 		return frag_err_set(
 			err, r, "the kernel does not say whose process the peer is (sock_diag): %s",
