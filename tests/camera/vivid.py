@@ -11,7 +11,6 @@ both know, and the pictures that come back must be vivid's: eight bars of known 
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -60,40 +59,10 @@ poweroff -f
 """
 
 
-def libraries(build):
-    """What the programs and plugins of the guest are linked with."""
-    found = set()
-    for f in programs(build):
-        told = subprocess.run(["ldd", f], capture_output=True, text=True, check=True).stdout
-        found.update(re.findall(r"(/\S+) \(0x", told))
-    return [f for f in found if not f.startswith(os.path.realpath(build))]
-
-
 def programs(build):
     names = ["bin/fragctl", "libexec/frag/fraghost", "lib/libfrag.so.1"]
     names += ["lib/frag/plugins/lib%s.so" % n for n in ("capture", "vision")]
     return [os.path.join(build, n) for n in names]
-
-
-def lay_out(root, build, kernel):
-    """The files of the guest's root."""
-    modules = guest.needed_modules(kernel, ["vivid"])
-    for folder in ("bin", "proc", "sys", "dev", "modules"):
-        os.makedirs(os.path.join(root, folder))
-    shutil.copy("/bin/busybox", os.path.join(root, "bin"))
-    for f in modules:
-        shutil.copy(f, os.path.join(root, "modules"))
-    copies = [(f, "/frag/" + os.path.relpath(f, build)) for f in programs(build)]
-    copies += [(f, f) for f in libraries(build)]
-    for source, place in copies:
-        os.makedirs(os.path.dirname(root + place), exist_ok=True)
-        shutil.copy(source, root + place)
-        subprocess.run(["strip", root + place], check=True)
-    for name, text in (("app.yaml", APP), ("init", INIT % {
-            "modules": " ".join(os.path.basename(f)[:-3] for f in modules), "formats": " ".join(FORMATS)})):
-        with open(os.path.join(root, name), "w", encoding="utf-8") as f:
-            f.write(text)
-    os.chmod(os.path.join(root, "init"), 0o755)
 
 
 def boot(kernel, archive, folder):
@@ -160,7 +129,9 @@ def main():
         return
     kernel = guest.fetch_kernel()
     with tempfile.TemporaryDirectory() as folder:
-        lay_out(os.path.join(folder, "root"), build, kernel)
+        modules = guest.needed_modules(kernel, ["vivid"])
+        init = INIT % {"modules": guest.module_names(modules), "formats": " ".join(FORMATS)}
+        guest.lay_out(os.path.join(folder, "root"), build, programs(build), modules, {"app.yaml": APP, "init": init})
         guest.write_archive(os.path.join(folder, "root"), os.path.join(folder, "root.cpio"))
         boot(kernel, os.path.join(folder, "root.cpio"), folder)
         for name in FORMATS:

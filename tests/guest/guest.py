@@ -71,6 +71,40 @@ def needed_modules(kernel, names):
     return order
 
 
+def libraries(build, programs):
+    """What the programs and plugins of a guest are linked with, but for those of the build."""
+    found = set()
+    for f in programs:
+        told = subprocess.run(["ldd", f], capture_output=True, text=True, check=True).stdout
+        found.update(re.findall(r"(/\S+) \(0x", told))
+    return [f for f in found if not f.startswith(os.path.realpath(build))]
+
+
+def lay_out(root, build, programs, modules, files):
+    """A root of a guest: busybox, modules of the kernel (their files), programs of the build below
+    /frag, what these are linked with, and files (name -> text), of which init starts all."""
+    for folder in ("bin", "proc", "sys", "dev", "modules"):
+        os.makedirs(os.path.join(root, folder))
+    shutil.copy("/bin/busybox", os.path.join(root, "bin"))
+    for f in modules:
+        shutil.copy(f, os.path.join(root, "modules"))
+    copies = [(f, "/frag/" + os.path.relpath(f, build)) for f in programs]
+    copies += [(f, f) for f in libraries(build, programs)]
+    for source, place in copies:
+        os.makedirs(os.path.dirname(root + place), exist_ok=True)
+        shutil.copy(source, root + place)
+        subprocess.run(["strip", root + place], check=True)
+    for name, text in files.items():
+        with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    os.chmod(os.path.join(root, "init"), 0o755)
+
+
+def module_names(modules):
+    """As insmod is told of them, in the order of needed_modules."""
+    return " ".join(os.path.basename(f)[:-3] for f in modules)
+
+
 def write_archive(root, path):
     """The root as the kernel reads it: cpio, format "newc"."""
     def entry(out, number, name, mode, data):
