@@ -5,8 +5,8 @@
 # `nightly` those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench
 # compares with; `aarch64` the cross compiler and qemu; `deb` what packages are built with, and
 # with `deb arm64` also the libraries of that architecture; `nodes` what the tests on machines of
-# systemd-nspawn need; `container`, `limits`, `vivid` and `site` what the targets of those names do;
-# `ai` pip, for make deps-ai; `python` what the wheel is made with.
+# systemd-nspawn need; `container`, `limits`, `vivid`, `paused` and `site` what the targets of those
+# names do; `ai` pip, for make deps-ai; `python` what the wheel is made with.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -59,7 +59,7 @@ if [ "${1:-}" = deb ]; then
 	fi
 fi
 
-if [ "${1:-}" = vivid ]; then
+if [ "${1:-}" = vivid ] || [ "${1:-}" = paused ]; then
 	packages="$packages qemu-system-x86 busybox-static"
 fi
 

@@ -58,6 +58,7 @@ page make -s page
 perfetto make -s perfetto
 site make -s site-check
 late env FRAG_LATE=150 python3 tests/run.py --only test_late
+paused make -s paused
 clocks env FRAG_CLOCKS=100 python3 tests/run.py --tests test_nodes::Clocks.test_drawn_links
 python tests/python/proof.sh
 python-debug make -s python-debug
