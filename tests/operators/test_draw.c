@@ -50,18 +50,40 @@ static void write_picture(const struct frag_message *m, char *text)
 	*text = '\0';
 }
 
+/* The picture is `rows`, in which " xN" behind a row says how often it is there. */
+static void expect_drawn(const struct frag_message *m, const char *rows, const char *what)
+{
+	char text[ROWS * (COLUMNS + 1) + 1], expected[sizeof(text)], *at = expected;
+
+	while (*rows != '\0') {
+		const char *end = strchr(rows, '\n');
+
+		for (int times = rows[COLUMNS] == ' ' ? atoi(rows + COLUMNS + 2) : 1; times > 0;
+		     times--) {
+			cr_assert_lt(at, expected + ROWS * (COLUMNS + 1), "%s: too many rows",
+				     what);
+			memcpy(at, rows, COLUMNS);
+			at[COLUMNS] = '\n';
+			at += COLUMNS + 1;
+		}
+		rows = end + 1;
+	}
+	*at = '\0';
+	write_picture(m, text);
+	cr_expect_str_eq(text, expected, "%s is\n%s", what, text);
+}
+
 /* Draws a tensor by one layer over a black frame and compares the picture. */
 static void expect_picture(const char *layer, struct frag_tensor *t, const char *expected)
 {
-	char tensors[300], text[ROWS * (COLUMNS + 1) + 1];
+	char tensors[300];
 	struct frag_harness *h;
 	struct frag_message *m;
 
 	snprintf(tensors, sizeof(tensors), "[{type: color}, {name: t, %s}]", layer);
 	h = make(&vision_draw_type, FRAG_ARGS({"tensors", tensors}));
 	m = drawn(h, t);
-	write_picture(m, text);
-	cr_expect_str_eq(text, expected, "%s is\n%s", layer, text);
+	expect_drawn(m, expected, layer);
 	finish(h, m);
 }
 
@@ -71,31 +93,21 @@ Test(ops_draw, rectangles)
 				 30 / 24.0f, 10 / 12.0f, 16 / 24.0f, 6 / 12.0f};
 
 	expect_picture("type: rectangles, line_width: 2", numbers(4, 2, corners),
-		       "........................\n"
-		       "........................\n"
-		       "..##########............\n"
-		       "..##########............\n"
-		       "..##......##............\n"
-		       "..##......##............\n"
-		       "..##########....########\n"
-		       "..##########....########\n"
-		       "................########\n"
-		       "................########\n"
-		       "........................\n"
-		       "........................\n");
+		       "........................ x2\n"
+		       "..##########............ x2\n"
+		       "..##......##............ x2\n"
+		       "..##########....######## x2\n"
+		       "................######## x2\n"
+		       "........................ x2\n");
 	expect_picture("type: rectangles, color: [0.5, 0, 0]", numbers(2, 4, corners),
-		       "........................\n"
-		       "........................\n"
+		       "........................ x2\n"
 		       "..oooooooooo............\n"
-		       "..o........o............\n"
-		       "..o........o............\n"
-		       "..o........o............\n"
+		       "..o........o............ x3\n"
 		       "..o........o....oooooooo\n"
 		       "..oooooooooo....o.......\n"
 		       "................o.......\n"
 		       "................oooooooo\n"
-		       "........................\n"
-		       "........................\n");
+		       "........................ x2\n");
 }
 
 /* Lines that are half as wide as their rectangle, or wider, fill it and nothing beside it. */
@@ -112,31 +124,21 @@ Test(ops_draw, rectangles_that_are_thinner_than_their_lines)
 
 	expect_picture("type: rectangles, line_width: 2", numbers(8, 2, corners),
 		       "........................\n"
-		       ".###..####..##########..\n"
-		       ".###..####..##########..\n"
-		       ".###..####..##########..\n"
-		       ".###..####..............\n"
-		       ".###..####..............\n"
-		       ".###..####..##########..\n"
-		       ".###..####..##########..\n"
+		       ".###..####..##########.. x3\n"
+		       ".###..####.............. x2\n"
+		       ".###..####..##########.. x2\n"
 		       ".###..####..##......##..\n"
-		       "............##########..\n"
-		       "............##########..\n"
+		       "............##########.. x2\n"
 		       "........................\n");
 	/* No pixel is painted twice, and a line is no wider than what it surrounds. */
 	expect_picture("type: rectangles, line_width: 2, opacity: 0.5", numbers(10, 2, narrow),
 		       "........................\n"
 		       ".o..oo..ooo.............\n"
 		       ".o..oo..ooo..ooooooooo..\n"
-		       ".o..oo..ooo.............\n"
-		       ".o..oo..ooo.............\n"
-		       ".o..oo..ooo..ooooooooo..\n"
-		       ".o..oo..ooo..ooooooooo..\n"
-		       ".o..oo..ooo.............\n"
-		       ".o..oo..ooo.............\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n");
+		       ".o..oo..ooo............. x2\n"
+		       ".o..oo..ooo..ooooooooo.. x2\n"
+		       ".o..oo..ooo............. x2\n"
+		       "........................ x3\n");
 }
 
 Test(ops_draw, points_and_crosses)
@@ -148,31 +150,16 @@ Test(ops_draw, points_and_crosses)
 	for (int i = 0; i < 2; i++)
 		expect_picture("type: points, point_size: 5",
 			       i == 0 ? numbers(3, 2, points) : numbers(3, 3, keypoints),
-			       "........................\n"
-			       "........................\n"
-			       "..####..................\n"
-			       "..####..................\n"
-			       "..####..................\n"
-			       "..####..................\n"
-			       "........................\n"
-			       "........................\n"
-			       "........................\n"
-			       "........................\n"
-			       "......................##\n"
-			       "......................##\n");
+			       "........................ x2\n"
+			       "..####.................. x4\n"
+			       "........................ x4\n"
+			       "......................## x2\n");
 	expect_picture("type: crosses, line_width: 2, color: [1, 1, 1, 0.5]",
 		       numbers(1, 3, crosses),
 		       "........................\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
-		       ".......oooooooooo.......\n"
-		       ".......oooooooooo.......\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
-		       "...........oo...........\n"
+		       "...........oo........... x4\n"
+		       ".......oooooooooo....... x2\n"
+		       "...........oo........... x4\n"
 		       "........................\n");
 }
 
@@ -230,20 +217,10 @@ Test(ops_draw, triangles)
 		expect_picture("type: triangles, color: [1, 1, 1, 0.5]",
 			       i == 0 ? numbers(9, 2, corners) : numbers(3, 6, corners),
 			       "........................\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "..oooooooooooooooooo....\n"
-			       "........................\n"
-			       "........................\n");
+			       "..oooooooooooooooooo.... x9\n"
+			       "........................ x2\n");
 	expect_picture("type: triangles", doubles(3, 2, slim),
-		       "........................\n"
-		       "........................\n"
+		       "........................ x2\n"
 		       "...........##...........\n"
 		       "..........####..........\n"
 		       ".........######.........\n"
@@ -254,19 +231,7 @@ Test(ops_draw, triangles)
 		       "...##################...\n"
 		       "..####################..\n"
 		       "........................\n");
-	expect_picture("type: triangles", doubles(3, 2, flat),
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n");
+	expect_picture("type: triangles", doubles(3, 2, flat), "........................ x12\n");
 }
 
 Test(ops_draw, ovals)
@@ -280,8 +245,7 @@ Test(ops_draw, ovals)
 		       "...##########...........\n"
 		       "..###......###..........\n"
 		       ".###........###.........\n"
-		       ".##..........##.........\n"
-		       ".##..........##.........\n"
+		       ".##..........##......... x2\n"
 		       ".###........###...####..\n"
 		       "..###......###...######.\n"
 		       "...##########....##..##.\n"
@@ -292,9 +256,7 @@ Test(ops_draw, ovals)
 		       "........................\n"
 		       "....oooooooo............\n"
 		       "...o........o...........\n"
-		       "..o..........o..........\n"
-		       "..o..........o..........\n"
-		       "..o..........o..........\n"
+		       "..o..........o.......... x3\n"
 		       "..o..........o....oooo..\n"
 		       "...o........o....oo..oo.\n"
 		       "....oooooooo.....o....o.\n"
@@ -302,32 +264,12 @@ Test(ops_draw, ovals)
 		       ".................oo..oo.\n"
 		       "..................oooo..\n");
 	expect_picture("type: ovals, line_width: 99, opacity: 0.5", numbers(1, 4, ovals),
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n"
-		       "oooooooooooooooooooooooo\n");
+		       "oooooooooooooooooooooooo x12\n");
 	/* without sizes: 0.05 of each side */
 	expect_picture("type: ovals, line_width: 2", numbers(1, 2, centre),
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "...........##...........\n"
-		       "...........##...........\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n");
+		       "........................ x5\n"
+		       "...........##........... x2\n"
+		       "........................ x5\n");
 }
 
 /* From 1 away the picture is 2 / sqrt(3) high and wide. */
@@ -342,17 +284,11 @@ Test(ops_draw, shapes_in_space)
 
 	expect_picture("type: points_3d, point_size: 2", doubles(4, 3, points),
 		       ".....##.................\n"
+		       "........................ x4\n"
+		       "...........##........... x2\n"
 		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "...........##...........\n"
-		       "...........##...........\n"
-		       "........................\n"
-		       ".................##.....\n"
-		       ".................##.....\n"
-		       "........................\n"
-		       "........................\n");
+		       ".................##..... x2\n"
+		       "........................ x2\n");
 	expect_picture("type: lines_3d", doubles(4, 3, lines),
 		       "############..........##\n"
 		       "....................##..\n"
@@ -404,13 +340,10 @@ Test(ops_draw, depth_maps)
 	const int64_t shape[] = {3, 4, 1};
 
 	expect_picture("type: depth_map, point_size: 2", tensor_of(u8, 2, shape, flat),
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
+		       "........................ x3\n"
 		       ".#....#....##....#......\n"
 		       ".##...##...##...##......\n"
-		       "........................\n"
-		       "........................\n"
+		       "........................ x2\n"
 		       ".##...##...##...##......\n"
 		       ".#....#....##....#......\n"
 		       "........................\n"
@@ -418,10 +351,7 @@ Test(ops_draw, depth_maps)
 		       ".##...##...##...##......\n");
 	expect_picture("type: depth_map, depth_map_render_mode: lines",
 		       tensor_of(f32, 3, shape, hill),
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
+		       "........................ x4\n"
 		       ".#################......\n"
 		       ".#...#......#....#......\n"
 		       ".#..#.......#....#......\n"
@@ -432,17 +362,8 @@ Test(ops_draw, depth_maps)
 		       ".#################......\n");
 	expect_picture("type: depth_map, depth_map_render_mode: triangles, color: [1, 1, 1, 0.5]",
 		       tensor_of(u8, 3, shape, flat),
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
-		       "..ooooooooooooooo.......\n"
+		       "........................ x4\n"
+		       "..ooooooooooooooo....... x7\n"
 		       "........................\n");
 }
 
@@ -551,8 +472,7 @@ Test(ops_draw, text)
 	const float places[] = {1 / 24.0f, 2 / 12.0f, 0.1f, 13 / 24.0f, 4 / 12.0f, 0.1f};
 
 	expect_picture("type: text, text: [aG, \"?\\u00e9\"]", numbers(2, 3, places),
-		       "........................\n"
-		       "........................\n"
+		       "........................ x2\n"
 		       "........###.............\n"
 		       ".......#...#............\n"
 		       "..###..#......###...###.\n"
@@ -637,7 +557,6 @@ Test(ops_draw, masks_of_boxes)
 		     FRAG_ARGS({"tensors", "[{name: t, type: color_lut, boxes: boxes}]"},
 			       {"color_lut", "[[0, 0, 0, 0], [1, 1, 1]]"}, {"width", "24"},
 			       {"height", "12"}));
-	char text[ROWS * (COLUMNS + 1) + 1];
 	struct frag_message *m = frag_message_create();
 
 	cr_assert_eq(frag_message_add_tensor(m, "t",
@@ -646,21 +565,12 @@ Test(ops_draw, masks_of_boxes)
 	cr_assert_eq(frag_message_add_tensor(m, "boxes", numbers(2, 4, boxes)), 0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
 	m = ticked(h, "out");
-	write_picture(m, text);
-	cr_expect_str_eq(text,
-			 "####....................\n"
-			 "####....................\n"
-			 "....####................\n"
-			 "....####................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "....................####\n"
-			 "....................####\n",
-			 "is\n%s", text);
+	expect_drawn(m,
+		     "####.................... x2\n"
+		     "....####................ x2\n"
+		     "........................ x6\n"
+		     "....................#### x2\n",
+		     "masks of boxes");
 	finish(h, m);
 }
 
@@ -672,7 +582,6 @@ Test(ops_draw, classes_select_texts)
 		make(&vision_draw_type,
 		     FRAG_ARGS({"tensors", "[{name: t, type: text, text: [X, I], classes: of}]"},
 			       {"width", "24"}, {"height", "12"}));
-	char text[ROWS * (COLUMNS + 1) + 1];
 	struct frag_message *m = frag_message_create();
 
 	cr_assert_eq(frag_message_add_tensor(m, "t", numbers(3, 2, places)), 0);
@@ -682,21 +591,12 @@ Test(ops_draw, classes_select_texts)
 		     0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
 	m = ticked(h, "out");
-	write_picture(m, text);
-	cr_expect_str_eq(text,
-			 ".###....................\n"
-			 "..#.....................\n"
-			 "..#.....................\n"
-			 "..#.....................\n"
-			 "..#.....................\n"
-			 "..#.....................\n"
-			 ".###....................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n"
-			 "........................\n",
-			 "classes beyond the texts have none:\n%s", text);
+	expect_drawn(m,
+		     ".###....................\n"
+		     "..#..................... x5\n"
+		     ".###....................\n"
+		     "........................ x5\n",
+		     "the text of classes that have one");
 	finish(h, m);
 }
 
@@ -979,18 +879,11 @@ Test(ops_draw, a_layer_is_drawn_into_each_of_its_views)
 		       "views: [{width: 0.5, height: 0.75}, "
 		       "{offset_x: 0.5, offset_y: 0.5, width: 0.25, height: 0.25}]",
 		       numbers(2, 4, corners),
-		       "###.....................\n"
-		       "###.....................\n"
-		       "......######............\n"
-		       "......######............\n"
-		       "......######............\n"
-		       "......######............\n"
+		       "###..................... x2\n"
+		       "......######............ x4\n"
 		       "......########..........\n"
-		       "......######...###......\n"
-		       "......######...###......\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n");
+		       "......######...###...... x2\n"
+		       "........................ x3\n");
 }
 
 Test(ops_draw, layers_that_make_no_sense_are_refused)
