@@ -26,6 +26,8 @@ struct world {
 	char received[65536];
 	size_t received_bytes;
 	bool raw_eof;
+	uint8_t *beat; /* a message that the peer may send */
+	size_t beat_bytes;
 };
 
 static void on_message(struct fw_connection *c, struct fw_message *message, void *arg)
@@ -93,10 +95,17 @@ static void raw_connected(uv_connect_t *connect, int status)
 	cr_assert_eq(status, 0);
 }
 
+/* Has the loop run until that holds; the time limit of the test ends it. */
+#define AWAIT(w, condition)                                                                        \
+	while (!(condition))                                                                       \
+	uv_run(&(w)->loop, UV_RUN_ONCE)
+
 static void world_init(struct world *w)
 {
+	const struct fw_message message = {.kind = FW_BEAT, .seq = 7};
 	int length = sizeof(w->address);
 
+	cr_assert_eq(fw_encode(&message, &w->beat, &w->beat_bytes), 0);
 	cr_assert_eq(uv_loop_init(&w->loop), 0);
 	cr_assert_eq(uv_tcp_init(&w->loop, &w->server), 0);
 	w->server.data = w;
@@ -109,8 +118,7 @@ static void world_init(struct world *w)
 	cr_assert_eq(
 		uv_tcp_connect(&w->connect, &w->raw, (struct sockaddr *)&w->address, raw_connected),
 		0);
-	while (w->accepted == NULL || !uv_is_writable((uv_stream_t *)&w->raw))
-		uv_run(&w->loop, UV_RUN_ONCE);
+	AWAIT(w, w->accepted != NULL && uv_is_writable((uv_stream_t *)&w->raw));
 	cr_assert_eq(uv_read_start((uv_stream_t *)&w->raw, raw_alloc, raw_read), 0);
 }
 
@@ -124,7 +132,20 @@ static void world_fini(struct world *w)
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	cr_expect_eq(w->closed, 1);
 	cr_expect_eq(uv_loop_close(&w->loop), 0);
+	fragi_free(w->beat);
 }
+
+/* A test of a connection to a peer that writes bytes; ...: what the world begins with */
+#define CONNECTION_TEST(suite, name, ...)                                                          \
+	static void suite##_##name(struct world *w);                                               \
+	Test(suite, name, .timeout = 60)                                                           \
+	{                                                                                          \
+		struct world world = {__VA_ARGS__};                                                \
+		world_init(&world);                                                                \
+		suite##_##name(&world);                                                            \
+		world_fini(&world);                                                                \
+	}                                                                                          \
+	static void suite##_##name(struct world *w)
 
 static void raw_send(struct world *w, const void *bytes, size_t size)
 {
@@ -133,56 +154,52 @@ static void raw_send(struct world *w, const void *bytes, size_t size)
 	cr_assert_eq(uv_try_write((uv_stream_t *)&w->raw, &buffer, 1), (int)size);
 }
 
-static size_t beat(uint8_t **out_frame)
+static void send_beat(struct world *w)
 {
-	struct fw_message message = {.kind = FW_BEAT, .seq = 7};
-	size_t size;
+	raw_send(w, w->beat, w->beat_bytes);
+}
 
-	cr_assert_eq(fw_encode(&message, out_frame, &size), 0);
-	return size;
+/* The peer is admitted by its first message. */
+static void be_admitted(struct world *w)
+{
+	send_beat(w);
+	AWAIT(w, w->messages > 0);
+}
+
+/* The peer closes, and then so does the connection. */
+static void close_peer(struct world *w)
+{
+	uv_close((uv_handle_t *)&w->raw, NULL);
+	AWAIT(w, w->closed > 0);
 }
 
 static void expect_closed(struct world *w, int reason, const char *sentence)
 {
-	while (w->closed == 0)
-		uv_run(&w->loop, UV_RUN_ONCE);
+	AWAIT(w, w->closed > 0);
 	cr_expect_eq(w->reason, reason);
 	cr_expect_str_eq(w->sentence, sentence);
 }
 
-Test(wire_connection, messages_come_and_go, .timeout = 60)
+CONNECTION_TEST(wire_connection, messages_come_and_go, .admit = true, .answer = true)
 {
-	struct world w = {.admit = true, .answer = true};
-	uint8_t *frame;
-	size_t size = beat(&frame);
-
-	world_init(&w);
-	for (size_t i = 0; i < size; i++)
-		raw_send(&w, frame + i, 1);
-	raw_send(&w, frame, size);
-	while (w.messages < 2 || w.received_bytes < 2 * 4)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(strncmp(fw_connection_peer(w.accepted), "127.0.0.1:", 10), 0);
-	uv_close((uv_handle_t *)&w.raw, NULL);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, 0);
-	fragi_free(frame);
-	world_fini(&w);
+	for (size_t i = 0; i < w->beat_bytes; i++)
+		raw_send(w, w->beat + i, 1);
+	send_beat(w);
+	AWAIT(w, w->messages >= 2 && w->received_bytes >= 2 * 4);
+	cr_expect_eq(strncmp(fw_connection_peer(w->accepted), "127.0.0.1:", 10), 0);
+	close_peer(w);
+	cr_expect_eq(w->reason, 0);
 }
 
 /* A small frame would wait for the acknowledgement of the one before. */
-Test(wire_connection, what_is_sent_leaves_at_once, .timeout = 60)
+CONNECTION_TEST(wire_connection, what_is_sent_leaves_at_once, 0)
 {
-	struct world w = {0};
 	socklen_t length = sizeof(int);
 	int fd, value = 0;
 
-	world_init(&w);
-	cr_assert_eq(uv_fileno((uv_handle_t *)fw_connection_stream(w.accepted), &fd), 0);
+	cr_assert_eq(uv_fileno((uv_handle_t *)fw_connection_stream(w->accepted), &fd), 0);
 	cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &length), 0);
 	cr_expect_eq(value, 1);
-	world_fini(&w);
 }
 
 Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
@@ -207,8 +224,7 @@ Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
 
 		world_init(&w);
 		raw_send(&w, peers[i].bytes, peers[i].size);
-		while (w.closed == 0)
-			uv_run(&w.loop, UV_RUN_ONCE);
+		AWAIT(&w, w.closed > 0);
 		snprintf(sentence, sizeof(sentence), "it sent %s, so it is not a frag program",
 			 peers[i].quoted);
 		cr_expect_eq(w.reason, -EPROTOTYPE);
@@ -219,51 +235,38 @@ Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
 }
 
 /* A peer that has a key hears in its own language that there is none here. */
-Test(wire_connection, a_peer_that_speaks_tls_gets_an_alert, .timeout = 60)
+CONNECTION_TEST(wire_connection, a_peer_that_speaks_tls_gets_an_alert, 0)
 {
-	struct world w = {0};
-
-	world_init(&w);
-	raw_send(&w, "\x16\3\1\2\0\1\0\1\xFC\3", 10);
-	while (w.received_bytes < 7)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(memcmp(w.received, "\x15\3\3\0\2\2\x46", 7), 0);
-	uv_close((uv_handle_t *)&w.raw, NULL);
-	expect_closed(&w, -EKEYREJECTED,
+	raw_send(w, "\x16\3\1\2\0\1\0\1\xFC\3", 10);
+	AWAIT(w, w->received_bytes >= 7);
+	cr_expect_eq(memcmp(w->received, "\x15\3\3\0\2\2\x46", 7), 0);
+	uv_close((uv_handle_t *)&w->raw, NULL);
+	expect_closed(w, -EKEYREJECTED,
 		      "it has a key, and this side has none; give --key-file to both sides");
-	cr_expect_eq(w.messages, 0);
-	world_fini(&w);
+	cr_expect_eq(w->messages, 0);
 }
 
 Test(wire_connection, garbage_of_a_frag_program_ends_it_with_a_sentence, .timeout = 60)
 {
 	static const char *const texts[] = {"\xFF\xFF\xFF\xFF", "\4\0\0\0\xFF\xFF\xFF\xFF"};
-	uint8_t *frame;
-	size_t size = beat(&frame);
 
 	for (int i = 0; i < 2; i++) {
 		struct world w = {.admit = true};
 
 		world_init(&w);
-		raw_send(&w, frame, size);
+		send_beat(&w);
 		raw_send(&w, texts[i], i == 0 ? 4 : 8);
-		while (w.closed == 0)
-			uv_run(&w.loop, UV_RUN_ONCE);
+		AWAIT(&w, w.closed > 0);
 		cr_expect_eq(w.reason, i == 0 ? -EMSGSIZE : -EBADMSG);
 		cr_expect_neq(w.sentence[0], '\0');
 		cr_expect_eq(w.messages, 1);
 		world_fini(&w);
 	}
-	fragi_free(frame);
 }
 
-Test(wire_connection, who_says_nothing_goes, .timeout = 60)
+CONNECTION_TEST(wire_connection, who_says_nothing_goes, .options = {.admit_ns = 30000000})
 {
-	struct world w = {.options = {.admit_ns = 30000000}};
-
-	world_init(&w);
-	expect_closed(&w, -ETIMEDOUT, "the peer did not say who it is in time");
-	world_fini(&w);
+	expect_closed(w, -ETIMEDOUT, "the peer did not say who it is in time");
 }
 
 static void end_wait(uv_timer_t *timer)
@@ -272,46 +275,28 @@ static void end_wait(uv_timer_t *timer)
 }
 
 /* Once it is admitted it may be silent. */
-Test(wire_connection, who_was_admitted_stays, .timeout = 60)
+CONNECTION_TEST(wire_connection, who_was_admitted_stays, .admit = true,
+		.options = {.admit_ns = 300000000})
 {
-	struct world w = {.admit = true, .options = {.admit_ns = 300000000}};
 	bool over = false;
-	uv_timer_t timer;
-	uint8_t *frame;
-	size_t size = beat(&frame);
+	static uv_timer_t timer; /* until the loop has closed it */
 
-	world_init(&w);
-	raw_send(&w, frame, size);
-	while (w.messages == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	uv_timer_init(&w.loop, &timer);
+	be_admitted(w);
+	uv_timer_init(&w->loop, &timer);
 	timer.data = &over;
 	uv_timer_start(&timer, end_wait, 600, 0);
-	while (!over)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.closed, 0, "%s", w.sentence);
+	AWAIT(w, over);
+	cr_expect_eq(w->closed, 0, "%s", w->sentence);
 	uv_close((uv_handle_t *)&timer, NULL);
-	uv_close((uv_handle_t *)&w.raw, NULL);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	fragi_free(frame);
-	world_fini(&w);
+	close_peer(w);
 }
 
-Test(wire_connection, a_message_that_does_not_end_ends_it, .timeout = 60)
+CONNECTION_TEST(wire_connection, a_message_that_does_not_end_ends_it, .admit = true,
+		.options = {.frame_ns = 50000000})
 {
-	struct world w = {.admit = true, .options = {.frame_ns = 50000000}};
-	uint8_t *frame;
-	size_t size = beat(&frame);
-
-	world_init(&w);
-	raw_send(&w, frame, size);
-	while (w.messages == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	raw_send(&w, frame, 3);
-	expect_closed(&w, -ETIMEDOUT, "the peer began a message and did not end it in time");
-	fragi_free(frame);
-	world_fini(&w);
+	be_admitted(w);
+	raw_send(w, w->beat, 3);
+	expect_closed(w, -ETIMEDOUT, "the peer began a message and did not end it in time");
 }
 
 static void dribble(uv_timer_t *timer)
@@ -322,90 +307,65 @@ static void dribble(uv_timer_t *timer)
 		raw_send(w, "x", 1);
 }
 
-Test(wire_connection, a_message_that_dribbles_ends_it, .timeout = 60)
+CONNECTION_TEST(wire_connection, a_message_that_dribbles_ends_it, .admit = true,
+		.options = {.frame_ns = 50000000})
 {
-	struct world w = {.admit = true, .options = {.frame_ns = 50000000}};
-	uv_timer_t timer;
-	uint8_t *frame;
-	size_t size = beat(&frame);
+	static uv_timer_t timer; /* until the loop has closed it */
 
-	world_init(&w);
-	raw_send(&w, frame, size);
-	while (w.messages == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	raw_send(&w, "\xFF\xFF\0\0", 4); /* it would take minutes */
-	uv_timer_init(&w.loop, &timer);
-	timer.data = &w;
+	be_admitted(w);
+	raw_send(w, "\xFF\xFF\0\0", 4); /* it would take minutes */
+	uv_timer_init(&w->loop, &timer);
+	timer.data = w;
 	uv_timer_start(&timer, dribble, 5, 5);
-	expect_closed(&w, -ETIMEDOUT, "the peer began a message and did not end it in time");
+	expect_closed(w, -ETIMEDOUT, "the peer began a message and did not end it in time");
 	uv_close((uv_handle_t *)&timer, NULL);
-	fragi_free(frame);
-	world_fini(&w);
 }
 
-Test(wire_connection, who_does_not_read_is_dropped, .timeout = 60)
+CONNECTION_TEST(wire_connection, who_does_not_read_is_dropped, .admit = true,
+		.options = {.queue_bytes = 1 << 20})
 {
-	struct world w = {.admit = true, .options = {.queue_bytes = 1 << 20}};
 	struct fw_message message = {.kind = FW_HOST_CREATE};
 	uint8_t *source = fragi_calloc(1, 100000), *frame;
 	size_t size, queued_max = 0;
 	int r = 0;
 
-	world_init(&w);
-	uv_read_stop((uv_stream_t *)&w.raw);
+	uv_read_stop((uv_stream_t *)&w->raw);
 	message.create.source = source;
 	message.create.source_bytes = 100000;
 	for (int i = 0; i < 1000 && r == 0; i++) {
 		cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-		r = fw_connection_send(w.accepted, frame, size);
-		if (r == 0 && fw_connection_queued(w.accepted) > queued_max)
-			queued_max = fw_connection_queued(w.accepted);
+		r = fw_connection_send(w->accepted, frame, size);
+		if (r == 0 && fw_connection_queued(w->accepted) > queued_max)
+			queued_max = fw_connection_queued(w->accepted);
 	}
 	cr_expect_eq(r, -ENOBUFS);
 	cr_expect_leq(queued_max, (size_t)1 << 20);
 	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-	cr_expect_eq(fw_connection_send(w.accepted, frame, size), -EPIPE);
-	expect_closed(&w, -ENOBUFS, "the peer does not read what is sent to it");
+	cr_expect_eq(fw_connection_send(w->accepted, frame, size), -EPIPE);
+	expect_closed(w, -ENOBUFS, "the peer does not read what is sent to it");
 	fragi_free(source);
-	world_fini(&w);
 }
 
-Test(wire_connection, the_last_words_arrive_before_the_end, .timeout = 60)
+CONNECTION_TEST(wire_connection, the_last_words_arrive_before_the_end, .admit = true,
+		.answer = true, .finish = true)
 {
-	struct world w = {.admit = true, .answer = true, .finish = true};
-	uint8_t *frame;
-	size_t size = beat(&frame);
-
-	world_init(&w);
 	for (int i = 0; i < 100; i++) /* more than is read before it ends */
-		raw_send(&w, frame, size);
-	while (!w.raw_eof)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.closed, 0, "it waits for the peer to close as well");
-	cr_expect_eq(w.messages, 1);
-	cr_expect_gt(w.received_bytes, (size_t)4);
-	uv_close((uv_handle_t *)&w.raw, NULL);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ECANCELED);
-	fragi_free(frame);
-	world_fini(&w);
+		send_beat(w);
+	AWAIT(w, w->raw_eof);
+	cr_expect_eq(w->closed, 0, "it waits for the peer to close as well");
+	cr_expect_eq(w->messages, 1);
+	cr_expect_gt(w->received_bytes, (size_t)4);
+	close_peer(w);
+	cr_expect_eq(w->reason, -ECANCELED);
 }
 
 /* It may never have read what was sent to it. */
-Test(wire_connection, one_whose_peer_does_not_close_says_so, .timeout = 60)
+CONNECTION_TEST(wire_connection, one_whose_peer_does_not_close_says_so, .admit = true,
+		.answer = true, .finish = true)
 {
-	struct world w = {.admit = true, .answer = true, .finish = true};
-	uint8_t *frame;
-	size_t size = beat(&frame);
-
-	world_init(&w);
-	raw_send(&w, frame, size);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ETIMEDOUT);
-	fragi_free(frame);
-	world_fini(&w);
+	send_beat(w);
+	AWAIT(w, w->closed > 0);
+	cr_expect_eq(w->reason, -ETIMEDOUT);
 }
 
 Test(wire_connection, one_that_never_started_closes_too, .timeout = 60)
