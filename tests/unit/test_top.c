@@ -9,6 +9,8 @@
 #include <fragctl/top_lines.h>
 #include <fragctl/top_opened.h>
 
+#include "printed.h"
+
 #define MS 1000000ull
 #define NONE FRAGI_LOOK_NONE
 
@@ -166,17 +168,29 @@ static char *screen(struct ctl_top *top)
 	return text;
 }
 
-static void expect(struct ctl_top *top, const char *const *parts, size_t count)
-{
-	char *text = screen(top);
-
-	for (size_t i = 0; i < count; i++)
-		cr_expect_not_null(strstr(text, parts[i]), "%s is not in\n%s", parts[i], text);
-	free(text);
-}
+/* What stands on the screen. */
 #define EXPECT(top, ...)                                                                           \
-	expect(top, (const char *const[]){__VA_ARGS__},                                            \
-	       sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+	do {                                                                                       \
+		char *text_ = screen(top);                                                         \
+		EXPECT_IN(text_, __VA_ARGS__);                                                     \
+		free(text_);                                                                       \
+	} while (0)
+
+/* What is printed without a screen, as lines of text or also as a table and as JSON. */
+static char *printed(struct ctl_top *top, bool all)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (all)
+		cr_assert_eq(ctl_top_print(top, out), 0);
+	ctl_top_print_plain(top, out);
+	if (all)
+		ctl_top_print_json(top, out);
+	fclose(out);
+	return text;
+}
 
 Test(top, the_screen_of_80_by_24)
 {
@@ -236,8 +250,7 @@ Test(top, what_a_person_chooses)
 	top.is_paused = true;
 	text = screen(&top);
 	cr_expect_null(strstr(text, "berblick"), "%s", text);
-	cr_expect_not_null(strstr(text, "!fragment2.detect"), "%s", text);
-	cr_expect_not_null(strstr(text, "filter DETECT  PAUSED"), "%s", text);
+	EXPECT_IN(text, "!fragment2.detect", "filter DETECT  PAUSED");
 	free(text);
 	top.filter = NULL;
 	top.op = 1;
@@ -297,54 +310,26 @@ Test(top, what_is_printed_without_a_screen)
 {
 	struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	char *text;
 
 	app.look.pools = pools;
 	app.look.pool_count = 2;
 	top.width = 0;
-	cr_assert_eq(ctl_top_print(&top, out), 0);
-	ctl_top_print_plain(&top, out);
-	ctl_top_print_json(&top, out);
-	fclose(out);
-	cr_expect_not_null(strstr(text, "endoscopy: " SENTENCE "\n"), "%s", text);
-	cr_expect_not_null(strstr(text, " fragment2.detect.out -> fragment2.view.receivers "), "%s",
-			   text);
-	cr_expect_not_null(
-		strstr(text,
-		       "Operator fragment2.detect: 18 ticks a second, computes 99 percent, waits for messages 1 percent, half of its ticks below 55.0 ms.\n"),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "Flow from fragment2.detect.out to fragment2.view.receivers: 18 messages a second, 0 in flight, 6 dropped a second, 2 lost.\n"),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "\"cause\": {\"kind\": \"operator\", \"sentence\": \"fragment1.video is slow"),
-		"%s", text);
-	cr_expect_not_null(strstr(text, "\"busy_ns\": 990000000, \"input_ns\": 10000000,"), "%s",
-			   text);
-	cr_expect_not_null(
-		strstr(text,
-		       "\"host_index\": 1, \"input_flow_index\": 0, \"room_flow_index\": null}"),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "    0\n   pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 %, refused 5\n fragment2 "),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "\n   pool fragment2.masks: 12 MiB of 32 MiB in use, empty 0 %, refused 0\n"),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "Pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 percent of the time, refused 5 times.\n"
-		       "Pool fragment2.masks: 12 MiB of 32 MiB in use.\n"),
-		"%s", text);
-	cr_expect_not_null(strstr(text, "\"used_blocks\": 7, \"empty_ns\": 230000000, "
-					"\"refused_sum\": 5, \"host_index\": 0}"),
-			   "%s", text);
+	text = printed(&top, true);
+	EXPECT_IN(
+		text, "endoscopy: " SENTENCE "\n",
+		" fragment2.detect.out -> fragment2.view.receivers ",
+		"Operator fragment2.detect: 18 ticks a second, computes 99 percent, waits for messages 1 percent, half of its ticks below 55.0 ms.\n",
+		"Flow from fragment2.detect.out to fragment2.view.receivers: 18 messages a second, 0 in flight, 6 dropped a second, 2 lost.\n",
+		"\"cause\": {\"kind\": \"operator\", \"sentence\": \"fragment1.video is slow",
+		"\"busy_ns\": 990000000, \"input_ns\": 10000000,",
+		"\"host_index\": 1, \"input_flow_index\": 0, \"room_flow_index\": null}",
+		"    0\n   pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 %, refused 5\n fragment2 ",
+		"\n   pool fragment2.masks: 12 MiB of 32 MiB in use, empty 0 %, refused 0\n",
+		"Pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 percent of the time, refused 5 times.\n"
+		"Pool fragment2.masks: 12 MiB of 32 MiB in use.\n",
+		"\"used_blocks\": 7, \"empty_ns\": 230000000, "
+		"\"refused_sum\": 5, \"host_index\": 0}");
 	free(text);
 }
 
@@ -354,25 +339,15 @@ Test(top, latencies_between_two_clocks_have_a_bound)
 	struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
 	char *text;
-	size_t size;
-	FILE *out;
 
 	app.look.flows = between;
 	between[0].latency.error_ns = 31000;
-	text = screen(&top);
-	cr_expect_not_null(
-		strstr(text,
-		       " FLOW                        SENT/S       FULL DEPTH DROP/S LOST     P99     +/-\n"
-		       " fragment1.video.output ->~    18.0 [######  ]     4      0    0  230 ms   31 us\n"
-		       " fragment2.detect.out -> f~    18.0 [        ]     0    6.0    2       -       -\n"),
-		"%s", text);
-	free(text);
-	out = open_memstream(&text, &size);
-	ctl_top_print_plain(&top, out);
-	fclose(out);
-	cr_expect_not_null(
-		strstr(text, "4 in flight, 99 percent within 230 ms give or take 31 us.\n"), "%s",
-		text);
+	EXPECT(&top,
+	       " FLOW                        SENT/S       FULL DEPTH DROP/S LOST     P99     +/-\n"
+	       " fragment1.video.output ->~    18.0 [######  ]     4      0    0  230 ms   31 us\n"
+	       " fragment2.detect.out -> f~    18.0 [        ]     0    6.0    2       -       -\n");
+	text = printed(&top, false);
+	EXPECT_IN(text, "4 in flight, 99 percent within 230 ms give or take 31 us.\n");
 	free(text);
 }
 
@@ -387,8 +362,6 @@ Test(top, late_messages_of_paths_are_shown_with_what_is_to_blame)
 	struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
 	char *text;
-	size_t size;
-	FILE *out;
 
 	app.look.operators = late;
 	late[1].late_sums[FRAGI_BLAME_COMPUTE] = 4;
@@ -397,36 +370,20 @@ Test(top, late_messages_of_paths_are_shown_with_what_is_to_blame)
 	late[1].late_place_count = 1;
 	late[2].late_sums[FRAGI_BLAME_CLOCK] = 1;
 	top.width = 0; /* no terminal */
-	out = open_memstream(&text, &size);
-	cr_assert_eq(ctl_top_print(&top, out), 0);
-	ctl_top_print_plain(&top, out);
-	ctl_top_print_json(&top, out);
-	fclose(out);
-	cr_expect_not_null(
-		strstr(text,
-		       "\n    12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long)\n"),
-		"%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "below 55.0 ms, 12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long).\n"),
-		"%s", text);
-	cr_expect_not_null(strstr(text, "\"late\": {}"), "%s", text);
-	cr_expect_not_null(
-		strstr(text,
-		       "\"late\": {\"compute\": 4, \"network\": 8}, \"late_places\": [{\"from\": \"source.a\", \"at\": \"detect.b\", \"worker\": \"left\", \"late\": {\"compute\": 4, \"network\": 8}}]"),
-		"%s", text);
-	cr_expect_not_null(strstr(text, "\"late\": {}, \"late_places\": []"), "%s", text);
-	cr_expect_not_null(strstr(text, "\n    1 message late (1 clock unsure)\n"), "%s", text);
+	text = printed(&top, true);
+	EXPECT_IN(
+		text,
+		"\n    12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long)\n",
+		"below 55.0 ms, 12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left computed long).\n",
+		"\"late\": {}",
+		"\"late\": {\"compute\": 4, \"network\": 8}, \"late_places\": [{\"from\": \"source.a\", \"at\": \"detect.b\", \"worker\": \"left\", \"late\": {\"compute\": 4, \"network\": 8}}]",
+		"\"late\": {}, \"late_places\": []", "\n    1 message late (1 clock unsure)\n");
 	free(text);
 	top.op = 1;
 	top.width = 80;
-	text = screen(&top);
-	cr_expect_not_null(
-		strstr(text,
-		       "\n12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left\n"
-		       "computed long)\n"),
-		"%s", text);
-	free(text);
+	EXPECT(&top,
+	       "\n12 messages late (8 source.a -> detect.b network, 4 detect.b on worker left\n"
+	       "computed long)\n");
 	top.op = 0;
 	text = screen(&top);
 	cr_expect_null(strstr(text, "late ("), "%s", text);
@@ -449,7 +406,6 @@ Test(top, what_an_opened_operator_writes_and_what_was_set)
 	const struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
 	struct ctl_top_opened opened;
-	char *text;
 
 	for (size_t i = 0; i < 10; i++) {
 		snprintf(texts[i], sizeof(texts[i]), "line %zu.", i);
@@ -465,14 +421,11 @@ Test(top, what_an_opened_operator_writes_and_what_was_set)
 	top.op = 1;
 	top.opened = &opened;
 	top.height = 60;
-	text = screen(&top);
-	cr_expect_not_null(strstr(text, "SET WHILE IT RUNS\n"
-					"  threshold=0.4, 12 s ago by user alice\nLAST LINES\n"
-					"  warn  line 0.\n  warn  line 1.\n  warn  line 2.\n"
-					"  warn  line 3.\n  warn  line 4.\n  warn  line 7.\n"
-					"  warn  line 8.\n  warn  line 9.\nROOT CAUSE\n"),
-			   "%s", text);
-	free(text);
+	EXPECT(&top, "SET WHILE IT RUNS\n"
+		     "  threshold=0.4, 12 s ago by user alice\nLAST LINES\n"
+		     "  warn  line 0.\n  warn  line 1.\n  warn  line 2.\n"
+		     "  warn  line 3.\n  warn  line 4.\n  warn  line 7.\n"
+		     "  warn  line 8.\n  warn  line 9.\nROOT CAUSE\n");
 }
 
 Test(top, sizes_and_ages_change_their_unit)
