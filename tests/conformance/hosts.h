@@ -3,6 +3,7 @@
 #define TESTS_CONFORMANCE_HOSTS_H
 
 #include <criterion/criterion.h>
+#include <stdarg.h>
 
 #include "../unit/stamp_ops.h"
 #include <base/identity.h>
@@ -35,18 +36,21 @@ static inline void over_shm(void)
 
 /* A test for each transport, in a process of its own. */
 #define HOSTS_TEST(what)                                                                           \
-	static void what(void);                                                                    \
+	static void what(struct hosts *hosts);                                                     \
 	Test(hosts, what, .init = over_ucx)                                                        \
 	{                                                                                          \
-		what();                                                                            \
+		hosts_test(what);                                                                  \
 	}                                                                                          \
 	Test(hosts_shm, what, .init = over_shm)                                                    \
 	{                                                                                          \
-		what();                                                                            \
+		hosts_test(what);                                                                  \
 	}                                                                                          \
-	static void what(void)
+	static void what(struct hosts *hosts)
 
 #define HOSTS 2
+
+/* What every graph begins with. */
+#define HEAD "frag: 1\napplication: app\nfragments:\n"
 
 /* a flow between the hosts */
 struct cut {
@@ -162,15 +166,55 @@ static inline void wire(struct hosts *hosts, const struct cut *cuts, size_t coun
 
 static const struct frag_plugin *plugin = &rig_plugin;
 
-static inline void prepare(struct hosts *hosts, const char *yaml, const char *const *first,
-			   const char *const *second)
+/* What ran before, if anything did. */
+static inline void end(struct hosts *hosts)
 {
 	for (uint32_t h = 0; h < HOSTS; h++)
-		if (rig_prepare_host(&hosts->rig[h], plugin, yaml, h == 0 ? first : second, h) <
-		    0) {
+		rig_end(&hosts->rig[h]);
+	memset(hosts, 0, sizeof(*hosts));
+	notes_clear();
+}
+
+static inline void hosts_test(void (*test)(struct hosts *hosts))
+{
+	struct hosts hosts = {0};
+
+	test(&hosts);
+	end(&hosts);
+}
+
+/*
+ * Ends what ran before and prepares the fragments of a graph, whose first lines are here: the first
+ * host gets fragment "one", the other one those of `second`, NULL: fragment "two".
+ */
+static inline void prepare_text(struct hosts *hosts, const char *const *second, const char *format,
+				va_list arguments)
+{
+	static const char *const one[] = {"one", NULL}, *const two[] = {"two", NULL};
+	static char yaml[4096];
+	size_t used = (size_t)sprintf(yaml, HEAD);
+
+	vsnprintf(yaml + used, sizeof(yaml) - used, format, arguments);
+	end(hosts);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		if (rig_prepare_host(&hosts->rig[h], plugin, yaml,
+				     h == 0           ? one
+				     : second != NULL ? second
+						      : two,
+				     h) < 0) {
 			rig_errors(&hosts->rig[h]);
 			cr_assert(0, "refused");
 		}
+}
+
+__attribute__((format(printf, 3, 4))) static inline void
+prepare(struct hosts *hosts, const char *const *second, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	prepare_text(hosts, second, format, arguments);
+	va_end(arguments);
 }
 
 static inline bool is_wired(struct rig *rig)
@@ -189,25 +233,27 @@ static inline void start(struct hosts *hosts)
 		cr_assert_eq(fragi_run_start(hosts->rig[h].run, &err), 0, "%s", err.text);
 }
 
-static inline void end(struct hosts *hosts)
-{
-	for (uint32_t h = 0; h < HOSTS; h++)
-		rig_end(&hosts->rig[h]);
-	notes_clear();
-}
-
 static const char *const schedulers[] = {"greedy", "event_based"};
 
-/* Both hosts run to their end. */
-static inline void run_all(struct hosts *hosts, const char *yaml, const struct cut *cuts,
-			   size_t count)
+static inline void wait_for_both(struct hosts *hosts)
 {
-	prepare(hosts, yaml, (const char *const[]){"one", NULL},
-		(const char *const[]){"two", NULL});
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts->rig[h], rig_is_done, RIG_LIMIT_NS), "host %u: %s", h,
+			  hosts->rig[h].sentence);
+}
+
+/* Both hosts run a graph to their end. */
+__attribute__((format(printf, 4, 5))) static inline void
+run_all(struct hosts *hosts, const struct cut *cuts, size_t count, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	prepare_text(hosts, NULL, format, arguments);
+	va_end(arguments);
 	wire(hosts, cuts, count);
 	start(hosts);
-	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts->rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
+	wait_for_both(hosts);
 }
 
 #endif

@@ -10,36 +10,25 @@ HOSTS_TEST(what_one_host_sends_the_other_gets_in_order)
 {
 	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 0, 0},
 					  {"m", "out", "rx", "in", 0, 0, 1, 0, 0}};
-	struct hosts hosts;
-	char yaml[2048];
 
 	for (int s = 0; s < 4; s++) {
-		snprintf(
-			yaml, sizeof(yaml),
-			"frag: 1\napplication: app\nfragments:\n"
+		run_all(hosts, cuts, 2,
 			"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 5000}},\n"
 			"        rx: {type: sink}}}\n"
 			"  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {add: 3}}}}\n"
 			"flows: [one.tx -> two.m, two.m -> one.rx]\n",
 			schedulers[s / 2], schedulers[s % 2]);
-		prepare(&hosts, yaml, (const char *const[]){"one", NULL},
-			(const char *const[]){"two", NULL});
-		wire(&hosts, cuts, 2);
-		start(&hosts);
-		for (uint32_t h = 0; h < HOSTS; h++)
-			cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
 		cr_assert_eq(notes[0]->count, 5000);
 		for (int i = 0; i < 5000; i++)
 			cr_assert_eq(notes[0]->values[i], i + 3);
 		/* Rows: the first flow leaves host 0, the second comes to it. */
-		cr_expect_eq(rig_row(&hosts.rig[0], 0)->sent, 5000);
-		cr_expect_eq(rig_row(&hosts.rig[1], 0)->delivered, 5000);
-		cr_expect_eq(rig_row(&hosts.rig[1], 1)->sent, 5000);
-		cr_expect_eq(rig_row(&hosts.rig[0], 1)->delivered, 5000);
-		cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed + hosts.rig[0].lost +
-				     hosts.rig[1].lost,
+		cr_expect_eq(rig_row(&hosts->rig[0], 0)->sent, 5000);
+		cr_expect_eq(rig_row(&hosts->rig[1], 0)->delivered, 5000);
+		cr_expect_eq(rig_row(&hosts->rig[1], 1)->sent, 5000);
+		cr_expect_eq(rig_row(&hosts->rig[0], 1)->delivered, 5000);
+		cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed + hosts->rig[0].lost +
+				     hosts->rig[1].lost,
 			     0);
-		end(&hosts);
 	}
 }
 
@@ -48,27 +37,22 @@ HOSTS_TEST(a_multi_receiver_has_the_flows_in_the_order_of_the_text)
 	/* The driver gives them in another order than the text has them. */
 	static const struct cut cuts[] = {{"b", "out", "all", "receivers", .order = 2},
 					  {"a", "out", "all", "receivers", .order = 0}};
-	struct hosts hosts;
 
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, (const char *const[]){"two", "three", NULL},
 		"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
 		"                    b: {type: source, parameters: {count: 50}}}}\n"
 		"  two: {operators: {all: {type: gather}, d: {type: source, parameters: {count: 50}}},\n"
 		"        flows: [d -> all]}\n"
 		"  three: {operators: {c: {type: source, parameters: {count: 50}}}}\n"
-		"flows: [one.a -> two.all, three.c -> two.all, one.b.out -> two.all.receivers]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", "three", NULL});
-	cr_expect_eq(hosts.rig[1].run != NULL, 1);
-	wire(&hosts, cuts, 2);
-	start(&hosts);
-	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
+		"flows: [one.a -> two.all, three.c -> two.all, one.b.out -> two.all.receivers]\n");
+	cr_expect_eq(hosts->rig[1].run != NULL, 1);
+	wire(hosts, cuts, 2);
+	start(hosts);
+	wait_for_both(hosts);
 	cr_assert_eq(notes[0]->count, 200);
 	for (int i = 0; i < 200; i++)
 		cr_assert_eq(notes[0]->values[i], 1000 * (i % 4) + i / 4, "at %d: %lld", i,
 			     (long long)notes[0]->values[i]);
-	end(&hosts);
 }
 
 /* What min_size gives room or waits for holds between hosts as it does inside one. */
@@ -77,13 +61,9 @@ HOSTS_TEST(min_size_holds_for_each_flow_of_a_multi_receiver)
 {
 	static const struct cut cuts[] = {{"a", "out", "all", "receivers", .order = 0},
 					  {"b", "out", "all", "receivers", .order = 1}};
-	struct hosts hosts;
-	char yaml[1024];
 
 	for (int slower = 0; slower < 3; slower++) {
-		snprintf(
-			yaml, sizeof(yaml),
-			"frag: 1\napplication: app\nfragments:\n"
+		run_all(hosts, cuts, 2,
 			"  one: {operators: {a: {type: source, parameters: {count: 60, work_us: %d}},\n"
 			"                    b: {type: source, parameters: {count: 60, work_us: %d}}}}\n"
 			"  two: {operators: {c: {type: source, parameters: {count: 60, work_us: %d}},\n"
@@ -92,13 +72,11 @@ HOSTS_TEST(min_size_holds_for_each_flow_of_a_multi_receiver)
 			"        flows: [{from: c, to: all, capacity: 4}]}\n"
 			"flows: [one.a -> two.all, one.b -> two.all]\n",
 			slower == 0 ? 100 : 0, slower == 1 ? 100 : 0, slower == 2 ? 100 : 0);
-		run_all(&hosts, yaml, cuts, 2);
 		cr_assert_eq(notes[0]->count, 180);
 		/* The flow inside the host comes last in its fragment. */
 		for (uint32_t i = 0; i < 180; i++)
 			cr_assert_eq(notes[0]->values[i], 1000 * (i % 3) + i / 3, "at %u: %lld", i,
 				     (long long)notes[0]->values[i]);
-		end(&hosts);
 	}
 }
 
@@ -108,21 +86,16 @@ HOSTS_TEST(min_size_counts_the_flows_of_an_input_together)
 					  {"b", "out", "rx", "in", .order = 1}};
 	static const char *const cases[] = {"conditions: [{type: message_available, min_size: 4}]",
 					    "ports: {in: {size: 4}}", "ports: {in: {size: 0}}"};
-	struct hosts hosts;
-	char yaml[1024];
 
 	for (int c = 0; c < 3; c++) {
 		int64_t taken = 0, min = c < 2 ? 4 : 2;
 
-		snprintf(
-			yaml, sizeof(yaml),
-			"frag: 1\napplication: app\nfragments:\n"
+		run_all(hosts, cuts, 2,
 			"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
 			"                    b: {type: source, parameters: {count: 30, work_us: 100}}}}\n"
 			"  two: {operators: {rx: {type: taker, %s}}}\n"
 			"flows: [one.a -> two.rx, one.b -> two.rx]\n",
 			cases[c]);
-		run_all(&hosts, yaml, cuts, 2);
 		for (uint32_t i = 0; i < notes[0]->count; i++) {
 			taken += notes[0]->values[i];
 			cr_expect(notes[0]->values[i] >= min || i + 1 == notes[0]->count,
@@ -130,28 +103,23 @@ HOSTS_TEST(min_size_counts_the_flows_of_an_input_together)
 				  (long long)notes[0]->values[i]);
 		}
 		cr_expect_eq(taken, 80);
-		end(&hosts);
 	}
 }
 
 HOSTS_TEST(min_size_waits_for_that_much_room)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 3}};
-	struct hosts hosts;
 
 	/* Three at a time into a window of three: nothing is dropped. */
-	run_all(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	run_all(hosts, cuts, 1,
 		"  one: {operators: {tx: {type: source, parameters: {burst: 3, count: 90},\n"
 		"                         conditions: [{type: downstream_affordable, min_size: 3}]}}}\n"
 		"  two: {operators: {rx: {type: sink, parameters: {work_us: 20}}}}\n"
-		"flows: [{from: one.tx, to: two.rx, capacity: 3}]\n",
-		cuts, 1);
+		"flows: [{from: one.tx, to: two.rx, capacity: 3}]\n");
 	cr_assert_eq(notes[0]->count, 90);
 	for (int i = 0; i < 90; i++)
 		cr_expect_eq(notes[0]->values[i], i);
-	cr_expect_eq(rig_dropped_all(rig_row(&hosts.rig[0], 0)), 0);
-	end(&hosts);
+	cr_expect_eq(rig_dropped_all(rig_row(&hosts->rig[0], 0)), 0);
 }
 
 /* The messages of several flows into one input count together. */
@@ -159,25 +127,21 @@ HOSTS_TEST(min_size_waits_for_that_many_messages)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 2},
 					  {"ty", "out", "rx", "in", .window = 2, .order = 1}};
-	struct hosts hosts;
 	int64_t sum = 0;
 
-	run_all(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	run_all(hosts, cuts, 2,
 		"  one: {operators: {tx: {type: source, parameters: {count: 30}},\n"
 		"                    ty: {type: source, parameters: {count: 30}}}}\n"
 		"  two: {operators: {rx: {type: taker,\n"
 		"                         conditions: [{type: message_available, min_size: 3}]}}}\n"
 		"flows: [{from: one.tx, to: two.rx, capacity: 2},\n"
-		"        {from: one.ty, to: two.rx, capacity: 2}]\n",
-		cuts, 2);
+		"        {from: one.ty, to: two.rx, capacity: 2}]\n");
 	for (uint32_t i = 0; i < noted(0); i++) {
 		sum += notes[0]->values[i];
 		/* When one source has ended, the other alone holds two. */
 		cr_expect_geq(notes[0]->values[i], sum <= 30 ? 3 : 1, "%u", i);
 	}
 	cr_expect_eq(sum, 60);
-	end(&hosts);
 }
 
 /* A limit of what waits, above which nothing is taken any more, and a batch with a time. */
@@ -185,11 +149,9 @@ HOSTS_TEST(other_conditions_of_inputs_see_what_has_arrived)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 2},
 					  {"ty", "out", "ry", "in", .window = 8, .order = 1}};
-	struct hosts hosts;
 	int64_t sum = 0;
 
-	run_all(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	run_all(hosts, cuts, 2,
 		"  one: {operators: {tx: {type: source, parameters: {count: 40}},\n"
 		"                    ty: {type: source, parameters: {count: 40}}}}\n"
 		"  two: {operators: {rx: {type: sink, conditions: [{type: message_available,\n"
@@ -198,15 +160,13 @@ HOSTS_TEST(other_conditions_of_inputs_see_what_has_arrived)
 		"                         conditions: [{type: expiring_message_available,\n"
 		"                                       max_batch_size: 4, max_delay_ns: 1h}]}}}\n"
 		"flows: [{from: one.tx, to: two.rx, capacity: 2},\n"
-		"        {from: one.ty, to: two.ry, capacity: 8}]\n",
-		cuts, 2);
+		"        {from: one.ty, to: two.ry, capacity: 8}]\n");
 	cr_expect_eq(noted(0), 40);
 	for (uint32_t i = 0; i < noted(1); i++) {
 		sum += notes[1]->values[i];
 		cr_expect_geq(notes[1]->values[i], i + 1 < noted(1) ? 4 : 1);
 	}
 	cr_expect_eq(sum, 40);
-	end(&hosts);
 }
 
 HOSTS_TEST(room_that_a_flow_can_never_have_is_refused)
@@ -224,22 +184,18 @@ HOSTS_TEST(room_that_a_flow_can_never_have_is_refused)
 		.peer = 1,
 		.other_end = "two.rx.in",
 	};
-	struct hosts hosts;
 
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, NULL,
 		"  one: {operators: {tx: {type: source,\n"
 		"                         conditions: [{type: downstream_affordable, min_size: 5}]}}}\n"
 		"  two: {operators: {rx: {type: sink}}}\n"
-		"flows: [one.tx -> two.rx]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-	peer.address_count = fragi_run_addresses(hosts.rig[1].run, addresses);
+		"flows: [one.tx -> two.rx]\n");
+	peer.address_count = fragi_run_addresses(hosts->rig[1].run, addresses);
 	peer.addresses = addresses;
-	cr_expect_eq(fragi_run_wire(hosts.rig[0].run, &peer, 1, &edge, 1, &err), -EINVAL);
+	cr_expect_eq(fragi_run_wire(hosts->rig[0].run, &peer, 1, &edge, 1, &err), -EINVAL);
 	cr_expect_str_eq(
 		err.text,
 		"one.tx: a condition of output \"out\" asks for room for 5 messages, and a flow of it holds 4 at most; give the flow a larger capacity, or ask for less");
-	end(&hosts);
 }
 
 /* It would be waited for, and never answer. */
@@ -248,20 +204,16 @@ HOSTS_TEST(a_peer_without_an_edge_is_refused)
 	struct fragi_run_peer peer = {.host = 1, .epoch = 1, .name = "other"};
 	struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
 	struct frag_err err = FRAG_ERR_INIT;
-	struct hosts hosts;
 
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, NULL,
 		"  one: {operators: {tx: {type: source}}}\n"
 		"  two: {operators: {rx: {type: sink}}}\n"
-		"flows: [one.tx -> two.rx]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-	peer.address_count = fragi_run_addresses(hosts.rig[1].run, addresses);
+		"flows: [one.tx -> two.rx]\n");
+	peer.address_count = fragi_run_addresses(hosts->rig[1].run, addresses);
 	peer.addresses = addresses;
-	cr_expect_eq(fragi_run_wire(hosts.rig[0].run, &peer, 1, NULL, 0, &err), -EINVAL);
+	cr_expect_eq(fragi_run_wire(hosts->rig[0].run, &peer, 1, NULL, 0, &err), -EINVAL);
 	cr_expect_str_eq(err.text,
 			 "host other is a peer without an edge; this is an error in frag");
-	end(&hosts);
 }
 
 static unsigned int reports_before;
@@ -285,84 +237,69 @@ HOSTS_TEST(rest_is_told_with_what_travelled)
 {
 	static const struct cut cuts[] = {{"a", "out", "b", "in", 0, 0, 0, 0, 0},
 					  {"b", "out", "a", "in", 0, 0, 1, 0, 0}};
-	struct hosts hosts;
 
 	/* b answers ten times and then waits for ever, as a does. */
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, NULL,
 		"  one: {operators: {a: {type: ring, conditions: [{type: count, count: 1}]},\n"
 		"                    c: {type: middle, parameters: {slot: 3}}, d: {type: middle, parameters: {slot: 4}}},\n"
 		"        flows: [c -> d, d -> c]}\n"
 		"  two: {operators: {b: {type: middle}, e: {type: middle, parameters: {slot: 5}},\n"
 		"                    f: {type: middle, parameters: {slot: 6}}}, flows: [e -> f, f -> e]}\n"
-		"flows: [one.a -> two.b, two.b -> one.a]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-	wire(&hosts, cuts, 2);
-	start(&hosts);
+		"flows: [one.a -> two.b, two.b -> one.a]\n");
+	wire(hosts, cuts, 2);
+	start(hosts);
 	/* Either may have told of its rest while a message travelled to it. */
-	for (uint32_t i = 0; i < 50 * HOSTS && !is_all_at_rest(&hosts); i++) {
-		reports_before = hosts.rig[i % HOSTS].idle;
-		cr_assert(rig_wait(&hosts.rig[i % HOSTS], reports_rest_again, RIG_LIMIT_NS),
+	for (uint32_t i = 0; i < 50 * HOSTS && !is_all_at_rest(hosts); i++) {
+		reports_before = hosts->rig[i % HOSTS].idle;
+		cr_assert(rig_wait(&hosts->rig[i % HOSTS], reports_rest_again, RIG_LIMIT_NS),
 			  "host %u", i % HOSTS);
 	}
-	cr_expect(is_all_at_rest(&hosts));
-	cr_expect_eq(hosts.rig[0].done + hosts.rig[1].done, 0);
+	cr_expect(is_all_at_rest(hosts));
+	cr_expect_eq(hosts->rig[0].done + hosts->rig[1].done, 0);
 	for (uint32_t h = 0; h < HOSTS; h++)
-		fragi_run_drain(hosts.rig[h].run);
+		fragi_run_drain(hosts->rig[h].run);
 	/* The loops inside have no source, and so end with the drain. */
-	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
-	end(&hosts);
+	wait_for_both(hosts);
 }
 
 HOSTS_TEST(a_drain_of_all_hosts_loses_nothing)
 {
 	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 8, 0},
 					  {"m", "out", "rx", "in", 0, 0, 1, 8, 0}};
-	struct hosts hosts;
 
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, NULL,
 		"  one: {operators: {tx: {type: source}, rx: {type: sink, parameters: {work_us: 30}}}}\n"
 		"  two: {operators: {m: {type: middle}}}\n"
-		"flows: [{from: one.tx, to: two.m, capacity: 8}, {from: two.m, to: one.rx, capacity: 8}]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-	wire(&hosts, cuts, 2);
-	start(&hosts);
+		"flows: [{from: one.tx, to: two.m, capacity: 8}, {from: two.m, to: one.rx, capacity: 8}]\n");
+	wire(hosts, cuts, 2);
+	start(hosts);
 	RIG_AWAIT(noted(0) >= 200);
 	for (uint32_t h = 0; h < HOSTS; h++)
-		fragi_run_drain(hosts.rig[h].run);
-	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
-	cr_expect_eq(notes[0]->count, rig_row(&hosts.rig[0], 0)->sent);
+		fragi_run_drain(hosts->rig[h].run);
+	wait_for_both(hosts);
+	cr_expect_eq(notes[0]->count, rig_row(&hosts->rig[0], 0)->sent);
 	for (uint32_t i = 0; i < notes[0]->count; i++)
 		cr_assert_eq(notes[0]->values[i], i);
-	end(&hosts);
 }
 
 HOSTS_TEST(a_host_that_is_halted_ends_the_other_by_its_closes)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", 0, 0, 0, 0, 0}};
-	struct hosts hosts;
 	const struct fragi_flow_row *row;
 
-	prepare(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	prepare(hosts, NULL,
 		"  one: {operators: {tx: {type: source}}}\n"
 		"  two: {operators: {rx: {type: sink}}}\n"
-		"flows: [one.tx -> two.rx]\n",
-		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-	wire(&hosts, cuts, 1);
-	start(&hosts);
+		"flows: [one.tx -> two.rx]\n");
+	wire(hosts, cuts, 1);
+	start(hosts);
 	RIG_AWAIT(noted(0) >= 100);
-	fragi_run_halt(hosts.rig[0].run);
-	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
-	row = rig_row(&hosts.rig[1], 0);
-	cr_expect_eq(rig_row(&hosts.rig[0], 0)->sent, row->arrived);
+	fragi_run_halt(hosts->rig[0].run);
+	wait_for_both(hosts);
+	row = rig_row(&hosts->rig[1], 0);
+	cr_expect_eq(rig_row(&hosts->rig[0], 0)->sent, row->arrived);
 	cr_expect_eq(row->arrived, row->delivered);
 	cr_expect_eq(notes[0]->count, row->delivered);
-	end(&hosts);
 }
 
 /* Cycles of Holoscan's tests that lead through both hosts: `ticks` by slot; 0: any number. */
@@ -399,28 +336,22 @@ HOSTS_TEST(a_cycle_through_two_hosts_ends_with_an_operator_of_it)
 		 4,
 		 {5}},
 	};
-	struct hosts hosts;
-	char yaml[2048];
 
 	plugin = &cycles_plugin;
 	for (size_t i = 0; i < FRAG_COUNT_OF(cycles); i++)
 		for (int s = 0; s < 4; s++) {
-			snprintf(yaml, sizeof(yaml),
-				 "frag: 1\napplication: app\nfragments:\n"
-				 "  one: {scheduler: {type: %s}, operators: {%s}%s}\n"
-				 "  two: {scheduler: {type: %s}, operators: {%s}%s}\nflows: [%s]\n",
-				 schedulers[s / 2], cycles[i].one,
-				 i == 1 ? ", flows: [tx.out -> t.a]" : "", schedulers[s % 2],
-				 cycles[i].two, i == 1 ? ", flows: [m.x -> n.a]" : "",
-				 cycles[i].flows);
-			run_all(&hosts, yaml, cycles[i].cuts, (size_t)cycles[i].count);
+			run_all(hosts, cycles[i].cuts, (size_t)cycles[i].count,
+				"  one: {scheduler: {type: %s}, operators: {%s}%s}\n"
+				"  two: {scheduler: {type: %s}, operators: {%s}%s}\nflows: [%s]\n",
+				schedulers[s / 2], cycles[i].one,
+				i == 1 ? ", flows: [tx.out -> t.a]" : "", schedulers[s % 2],
+				cycles[i].two, i == 1 ? ", flows: [m.x -> n.a]" : "",
+				cycles[i].flows);
 			for (int slot = 0; slot < 3; slot++)
 				if (cycles[i].ticks[slot] > 0)
 					cr_expect_eq(note_of(slot)->ticks, cycles[i].ticks[slot],
 						     "%zu, %d: slot %d ticked %d times", i, s, slot,
 						     (int)note_of(slot)->ticks);
-			cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
-			end(&hosts);
+			cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed, 0);
 		}
-	plugin = &rig_plugin;
 }

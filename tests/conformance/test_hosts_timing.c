@@ -23,36 +23,28 @@ HOSTS_TEST(inputs_are_timed_as_inside_a_host)
 	static const struct cut cuts[] = {{"a", "out", "p", "a", 0, 0, 0, 0, 0},
 					  {"b", "out", "p", "b", 0, 0, 0, 0, 0, 1}};
 	const struct fragi_flow_row *a, *b;
-	struct hosts hosts;
 
 	plugin = &stamp_plugin;
 	for (int s = 0; s < 2; s++) {
-		char yaml[2048];
-
-		snprintf(
-			yaml, sizeof(yaml),
-			"frag: 1\napplication: app\nfragments:\n"
+		run_all(hosts, cuts, 2,
 			"  one: {scheduler: {type: %s}, operators: {\n"
 			"    a: {type: stamper, parameters: {values: [1, 2, 3, 4], at: [100, 200, 300, 400], clock: 256}},\n"
 			"    b: {type: stamper, parameters: {values: [5, 6, 7, 8], at: [102, 255, 310, 400], clock: 256}}}}\n"
 			"  two: {scheduler: {type: %s}, operators: {p: {type: pair, align: {window: 10ns}}}}\n"
 			"flows: [one.a -> two.p.a, one.b -> two.p.b]\n",
 			schedulers[s], schedulers[s]);
-		run_all(&hosts, yaml, cuts, 2);
 		cr_assert_eq(noted(0), 3);
 		cr_expect_eq(notes[0]->values[0], 1005);
 		cr_expect_eq(notes[0]->values[1], 3007);
 		cr_expect_eq(notes[0]->values[2], 4008);
-		a = rig_row(&hosts.rig[1], 0);
-		b = rig_row(&hosts.rig[1], 1);
+		a = rig_row(&hosts->rig[1], 0);
+		b = rig_row(&hosts->rig[1], 1);
 		cr_expect_eq(a->delivered, 3);
 		cr_expect_eq(a->rx_dropped[FRAGI_DROP_LATE], 1);
 		cr_expect_eq(b->rx_dropped[FRAGI_DROP_LATE], 1);
-		expect_balance(&hosts, 0);
-		expect_balance(&hosts, 1);
-		end(&hosts);
+		expect_balance(hosts, 0);
+		expect_balance(hosts, 1);
 	}
-	plugin = &rig_plugin;
 }
 
 HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
@@ -60,59 +52,47 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 	static const struct cut cuts[] = {
 		{"a", "out", "p", "a", 0, 0, 0, 0, 0},
 		{"b", "out", "m", "in", 0, 0, 0, 0, FRAG_POLICY_LATEST, 1}};
-	struct hosts hosts;
 
 	plugin = &stamp_plugin;
-	run_all(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
+	run_all(hosts, cuts, 2,
 		"  one: {operators: {a: {type: stamper, parameters: {values: [1, 2, 3], ages: [0, 7200, 0], clock: 0}},\n"
 		"                    b: {type: source, parameters: {count: 3000}}}}\n"
 		"  two: {operators: {p: {type: pair, ports: {a: {age: 1h}}},\n"
 		"                    m: {type: many, parameters: {slot: 1}, ports: {in: {take: latest_within, age: 1h}}}}}\n"
-		"flows: [one.a -> two.p.a, one.b -> two.m.in]\n",
-		cuts, 2);
+		"flows: [one.a -> two.p.a, one.b -> two.m.in]\n");
 	cr_assert_eq(noted(0), 2);
 	cr_expect_eq(notes[0]->values[0], 1999);
 	cr_expect_eq(notes[0]->values[1], 3999);
-	cr_expect_eq(rig_row(&hosts.rig[1], 0)->rx_dropped[FRAGI_DROP_STALE], 1);
+	cr_expect_eq(rig_row(&hosts->rig[1], 0)->rx_dropped[FRAGI_DROP_STALE], 1);
 	cr_assert_gt(noted(1), 0);
 	cr_expect_eq(notes[1]->values[noted(1) - 1], 2999, "the last one is always the newest");
 	for (uint32_t i = 1; i < noted(1); i++)
 		cr_expect_lt(notes[1]->values[i - 1], notes[1]->values[i]);
-	expect_balance(&hosts, 0);
-	expect_balance(&hosts, 1);
-	end(&hosts);
-	plugin = &rig_plugin;
+	expect_balance(hosts, 0);
+	expect_balance(hosts, 1);
 }
 
 HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 {
 	static const struct cut cuts[] = {
 		{"tx", "out", "rx", "in", 0, 0, 0, 0, FRAG_POLICY_ASYNC_BUFFER}};
-	struct hosts hosts;
-	char yaml[1024];
 
 	for (int s = 0; s < 4; s++) {
 		is_encrypted = s >= 2;
-		snprintf(
-			yaml, sizeof(yaml),
-			"frag: 1\napplication: app\nfragments:\n"
+		run_all(hosts, cuts, 1,
 			"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 3}}}}\n"
 			"  two: {scheduler: {type: %s}, operators: {rx: {type: sink, conditions: [\n"
 			"         {type: periodic, recess_period: 2ms}, {type: count, count: 100}]}}}\n"
 			"flows: [{from: one.tx, to: two.rx, policy: async_buffer}]\n",
 			schedulers[s % 2], schedulers[s % 2]);
-		run_all(&hosts, yaml, cuts, 1);
 		cr_assert_eq(noted(0), 100);
 		cr_expect_eq(notes[0]->values[99], 2);
 		for (int i = 1; i < 100; i++)
 			cr_expect_leq(notes[0]->values[i - 1], notes[0]->values[i]);
-		cr_expect_eq(rig_row(&hosts.rig[1], 0)->reused,
-			     100 - rig_row(&hosts.rig[1], 0)->delivered);
-		expect_balance(&hosts, 0);
-		end(&hosts);
+		cr_expect_eq(rig_row(&hosts->rig[1], 0)->reused,
+			     100 - rig_row(&hosts->rig[1], 0)->delivered);
+		expect_balance(hosts, 0);
 	}
-	is_encrypted = false;
 }
 
 /*
@@ -130,7 +110,7 @@ static const char *latest_graph(const char *scheduler, uint32_t capacity)
 
 	snprintf(
 		yaml, sizeof(yaml),
-		"frag: 1\napplication: app\nfragments:\n"
+		HEAD
 		"  one: {scheduler: {type: %s}, operators: {\n"
 		"      tx: {type: source, parameters: {count: %d}}, p: {type: middle},\n"
 		"      rx: {type: sink}, near: {type: sink, parameters: {slot: 1}}},\n"
@@ -156,41 +136,39 @@ static void expect_newer_and_newer(void)
 	}
 }
 
-static void expect_latest_between_hosts(void)
+static void expect_latest_between_hosts(struct hosts *hosts)
 {
 	static const struct cut cuts[] = {
 		{"p", "out", "m", "in", 0, 0, 0, 1, FRAG_POLICY_LATEST, 0},
 		{"q", "out", "rx", "in", 0, 0, 1, 1, FRAG_POLICY_LATEST, 1}};
-	struct hosts hosts;
 
 	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(latest_capacities); i++) {
-		run_all(&hosts, latest_graph(schedulers[i % 2], latest_capacities[i / 2]), cuts, 2);
+		run_all(hosts, cuts, 2, "%s",
+			latest_graph(schedulers[i % 2], latest_capacities[i / 2]) + strlen(HEAD));
 		expect_newer_and_newer();
 		for (uint32_t h = 0; h < HOSTS; h++) {
-			const struct fragi_flow_row *inner = rig_row(&hosts.rig[h], 1);
-			const struct fragi_flow_row *from = rig_row(&hosts.rig[h], 2 + h);
-			const struct fragi_flow_row *to = rig_row(&hosts.rig[1 - h], 2 + h);
+			const struct fragi_flow_row *inner = rig_row(&hosts->rig[h], 1);
+			const struct fragi_flow_row *from = rig_row(&hosts->rig[h], 2 + h);
+			const struct fragi_flow_row *to = rig_row(&hosts->rig[1 - h], 2 + h);
 
-			cr_expect_eq(hosts.rig[h].failed + hosts.rig[h].lost, 0);
+			cr_expect_eq(hosts->rig[h].failed + hosts->rig[h].lost, 0);
 			cr_expect_eq(inner->sent, inner->delivered + rig_dropped_all(inner));
 			cr_expect_eq(from->sent,
 				     to->delivered + rig_dropped_all(from) + rig_dropped_all(to));
 		}
-		cr_expect_eq(rig_row(&hosts.rig[0], 2)->sent, LATEST_COUNT);
-		end(&hosts);
+		cr_expect_eq(rig_row(&hosts->rig[0], 2)->sent, LATEST_COUNT);
 	}
 }
 
 HOSTS_TEST(latest_in_a_whole_graph)
 {
-	expect_latest_between_hosts();
+	expect_latest_between_hosts(hosts);
 }
 
 HOSTS_TEST(latest_in_a_whole_encrypted_graph)
 {
 	is_encrypted = true;
-	expect_latest_between_hosts();
-	is_encrypted = false;
+	expect_latest_between_hosts(hosts);
 }
 
 Test(one_host, latest_in_a_whole_graph)
@@ -220,18 +198,14 @@ Test(one_host, latest_in_a_whole_graph)
 static void run_path(struct hosts *hosts, const char *scheduler, const char *work, const char *more)
 {
 	static const struct cut cuts[] = {PATH_CUTS};
-	char yaml[2048];
 
-	snprintf(
-		yaml, sizeof(yaml),
-		"frag: 1\napplication: app\nfragments:\n"
+	run_all(hosts, cuts, 2,
 		"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 5}},\n"
 		"        rx: {type: sink}}}\n"
 		"  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {work_us: %s}}}}\n"
 		"flows: [one.tx -> two.m, two.m -> one.rx]\n"
 		"deadlines:\n%s",
 		scheduler, scheduler, work, more);
-	run_all(hosts, yaml, cuts, 2);
 }
 
 static uint64_t op_counter(const _Atomic uint64_t *counter)
@@ -239,50 +213,41 @@ static uint64_t op_counter(const _Atomic uint64_t *counter)
 	return atomic_load(counter);
 }
 /* of the i-th operator of a host */
-#define OP_COUNTER(h, i, member) op_counter(&fragi_run_ledger(hosts.rig[h].run)->ops[i].member)
+#define OP_COUNTER(h, i, member) op_counter(&fragi_run_ledger(hosts->rig[h].run)->ops[i].member)
 
 HOSTS_TEST(a_path_through_several_hosts_is_checked)
 {
-	struct hosts hosts;
-
 	for (int s = 0; s < 2; s++) {
-		run_path(&hosts, schedulers[s], "3000",
+		run_path(hosts, schedulers[s], "3000",
 			 "  - {path: [one.tx, two.m, one.rx], budget: 2ms}\n"
 			 "  - {path: [one.tx, two.m], budget: 2ms}\n"
 			 "  - {path: [two.m, one.rx], budget: 1h, on_miss: stop}\n");
-		cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+		cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed, 0);
 		cr_expect_eq(noted(0), 5);
 		cr_expect_eq(OP_COUNTER(0, 1, path_misses), 5);
 		cr_expect_eq(OP_COUNTER(1, 0, path_misses), 5);
 		cr_expect_eq(OP_COUNTER(0, 1, path_clocks) + OP_COUNTER(1, 0, path_clocks), 0);
-		end(&hosts);
 	}
 }
 
 HOSTS_TEST(a_path_through_several_hosts_that_is_fast_enough_is_no_miss)
 {
-	struct hosts hosts;
-
-	run_path(&hosts, "event_based", "0",
+	run_path(hosts, "event_based", "0",
 		 "  - {path: [one.tx, two.m, one.rx], budget: 1h, on_miss: stop}\n"
 		 "  - {path: [one.tx, two.m], budget: 1h, on_miss: drop}\n");
-	cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+	cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed, 0);
 	cr_expect_eq(noted(0), 5);
 	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
 	cr_expect_eq(OP_COUNTER(1, 0, path_misses), 0);
-	end(&hosts);
 }
 
 HOSTS_TEST(a_path_through_several_hosts_drops_what_is_late)
 {
-	struct hosts hosts;
-
-	run_path(&hosts, "greedy", "3000",
+	run_path(hosts, "greedy", "3000",
 		 "  - {path: [one.tx, two.m, one.rx], budget: 2ms, on_miss: drop}\n");
 	cr_expect_eq(noted(0), 0);
 	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 5);
-	cr_expect_eq(rig_row(&hosts.rig[0], 1)->rx_dropped[FRAGI_DROP_DEADLINE], 5);
-	end(&hosts);
+	cr_expect_eq(rig_row(&hosts->rig[0], 1)->rx_dropped[FRAGI_DROP_DEADLINE], 5);
 }
 
 /*
@@ -294,56 +259,46 @@ HOSTS_TEST(a_path_through_several_hosts_names_the_slowest_operator)
 	static const struct cut cuts[] = {PATH_CUTS};
 	static const char sentence[] =
 		"one.rx: tick 1 missed a deadline: the path from one.tx (slowest: two.m) took ";
-	struct hosts hosts;
 	bool is_named = false;
 
 	for (int i = 0; i < 6 && !is_named; i++) {
-		prepare(&hosts,
-			"frag: 1\napplication: app\nfragments:\n"
+		prepare(hosts, NULL,
 			"  one: {operators: {tx: {type: source, parameters: {count: 1}}, rx: {type: sink}}}\n"
 			"  two: {operators: {m: {type: middle, parameters: {work_us: 100000}}}}\n"
 			"flows: [one.tx -> two.m, two.m -> one.rx]\n"
-			"deadlines: [{path: [one.tx, two.m, one.rx], budget: 50ms, on_miss: stop}]\n",
-			(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
-		wire(&hosts, cuts, 2);
-		start(&hosts);
-		for (uint32_t h = 0; h < HOSTS; h++)
-			cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
-		cr_expect_eq(hosts.rig[0].failed, 1);
-		cr_expect_eq(hosts.rig[0].failure, FRAGI_FAILURE_DEADLINE_MISSED);
-		is_named = strncmp(hosts.rig[0].sentence, sentence, sizeof(sentence) - 1) == 0;
-		end(&hosts);
+			"deadlines: [{path: [one.tx, two.m, one.rx], budget: 50ms, on_miss: stop}]\n");
+		wire(hosts, cuts, 2);
+		start(hosts);
+		wait_for_both(hosts);
+		cr_expect_eq(hosts->rig[0].failed, 1);
+		cr_expect_eq(hosts->rig[0].failure, FRAGI_FAILURE_DEADLINE_MISSED);
+		is_named = strncmp(hosts->rig[0].sentence, sentence, sizeof(sentence) - 1) == 0;
 	}
-	cr_expect(is_named, "%s", hosts.rig[0].sentence);
+	cr_expect(is_named, "%s", hosts->rig[0].sentence);
 }
 
 /* Neither a stop nor a drop: nobody knows. What does not leave the machine is checked. */
 HOSTS_TEST(a_path_between_clocks_that_cannot_be_compared_is_not_checked)
 {
-	struct hosts hosts;
-
 	is_other_machine = true;
-	run_path(&hosts, "greedy", "3000",
+	run_path(hosts, "greedy", "3000",
 		 "  - {path: [one.tx, two.m, one.rx], budget: 1ns, on_miss: stop}\n"
 		 "  - {path: [one.tx, two.m], budget: 1ns, on_miss: drop}\n"
 		 "clock: {max_error: 1ns}\n"); /* no two clocks are compared so well */
 	is_other_machine = false;
-	cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+	cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed, 0);
 	cr_expect_eq(noted(0), 5);
 	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
 	cr_expect_eq(OP_COUNTER(0, 1, path_clocks), 5);
 	cr_expect_eq(OP_COUNTER(1, 0, path_misses), 0);
 	cr_expect_eq(OP_COUNTER(1, 0, path_clocks), 5);
-	end(&hosts);
 }
 
 /* As soon as they are compared: what came before is counted as not comparable. */
 HOSTS_TEST(a_path_between_two_clocks_is_checked)
 {
-	struct hosts hosts;
-
 	is_other_machine = true;
-	run_path(&hosts, "greedy", "3000",
+	run_path(hosts, "greedy", "3000",
 		 "  - {path: [one.tx, two.m], budget: 1ns}\n"
 		 "  - {path: [one.tx, two.m, one.rx], budget: 1h}\n");
 	is_other_machine = false;
@@ -351,5 +306,4 @@ HOSTS_TEST(a_path_between_two_clocks_is_checked)
 	cr_expect_gt(OP_COUNTER(1, 0, path_misses), 0);
 	cr_expect_eq(OP_COUNTER(1, 0, path_misses) + OP_COUNTER(1, 0, path_clocks), 5);
 	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
-	end(&hosts);
 }
