@@ -5,7 +5,9 @@ The disk is ext4 on a loop device, which is shut down in use: from then on it ta
 when it is mounted again it has what it took before (with its journal) and nothing that was only in
 memory. What a real disk may still have in a cache of its own is not lost here.
 """
+import contextlib
 import fcntl
+import glob
 import json
 import os
 import signal
@@ -65,8 +67,18 @@ class Disk:
         for p in processes:
             p.wait()
 
+    def is_attached(self):
+        for name in glob.glob("/sys/block/loop*/loop/backing_file"):
+            with contextlib.suppress(OSError), open(name, encoding="utf-8") as f:
+                if os.path.samefile(f.read().rstrip("\n"), self.image):
+                    return True
+        return False
+
     def come_back(self, test):
         test.wait_until("the disk to be free", lambda: self.run("umount", self.folder).returncode == 0)
+        # A mount namespace that another test has made meanwhile holds a copy of the mount. Until it
+        # ends, what is mounted is the file system that was shut down.
+        test.wait_until("copies of the mount to end", lambda: not self.is_attached())
         test.assertEqual(self.mount().returncode, 0)
 
 
