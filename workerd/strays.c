@@ -3,6 +3,7 @@
 #include <workerd/strays.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,30 +56,39 @@ void wrk_strays_adopt(void)
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Whether a process carries the mark in the environment that it was executed or forked with. */
-static bool has_mark(pid_t pid, const char *mark)
+/*
+ * Whether a process carries the mark in the environment that it was executed or forked with: 1 or
+ * 0. -EAGAIN: it has none, as for a moment a process that is being executed, whose old one the
+ * kernel takes away before the new one can be read, and one that was killed and is still ending.
+ */
+static int has_mark(pid_t pid, const char *mark)
 {
 	char path[40], *text = fragi_malloc(ENVIRONMENT_MAX);
 	size_t length = strlen(mark) + 1;
-	bool found = false;
 	ssize_t n = -1;
-	int fd;
+	int fd, r = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && text != NULL)
 		n = read(fd, text, ENVIRONMENT_MAX);
+	else if (fd < 0 && errno == ESRCH)
+		n = 0;
 	if (fd >= 0)
 		close(fd);
 	if (n > 0)
-		found = memmem(text, (size_t)n, mark, length) != NULL;
+		r = memmem(text, (size_t)n, mark, length) != NULL;
+	else if (n == 0)
+		r = -EAGAIN;
 	fragi_free(text);
-	return found;
+	return r;
 }
 
-static bool belongs(pid_t pid, const struct wrk_strays_of *of)
+static int belongs(pid_t pid, const struct wrk_strays_of *of)
 {
-	return of != NULL && (of->is_only || getsid(pid) == of->host || has_mark(pid, of->mark));
+	if (of == NULL)
+		return 0;
+	return of->is_only || getsid(pid) == of->host ? 1 : has_mark(pid, of->mark);
 }
 
 /* The children of this process; several threads may have some. */
@@ -146,6 +156,7 @@ struct looking {
 static size_t end_one(pid_t pid, void *arg)
 {
 	const struct looking *looking = arg;
+	int r;
 
 	if (looking->is_host(pid))
 		return 0;
@@ -153,10 +164,10 @@ static size_t end_one(pid_t pid, void *arg)
 		wrk_strays_reaped(pid);
 		return 0;
 	}
-	if (place_of(pid) != NULL || !belongs(pid, looking->of))
-		return 0;
-	kill(pid, SIGKILL);
-	return 1;
+	r = place_of(pid) == NULL ? belongs(pid, looking->of) : 0;
+	if (r > 0)
+		kill(pid, SIGKILL);
+	return r != 0;
 }
 
 size_t wrk_strays_end(const struct wrk_strays_of *of, bool (*is_host)(pid_t pid))

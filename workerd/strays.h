@@ -41,7 +41,8 @@ struct wrk_strays_of {
  * Reaps the strays that have ended, and kills those of a host. Children for which is_host says true
  * are left alone.
  * - of: NULL: of no host
- * Returns how many of the host are left: call it again until there are none.
+ * Returns how many of the host are left: call it again until there are none, but not for ever,
+ * since a child without any environment is among them: it may be one that is being executed.
  */
 size_t wrk_strays_end(const struct wrk_strays_of *of, bool (*is_host)(pid_t pid));
 
