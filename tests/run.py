@@ -63,7 +63,7 @@ LONGEST = ("integration/test_top", "integration/test_failures", "integration/tes
 # Programs that take seconds, and how many parts of --share hold any other.
 LONG = re.compile(r"(integration|hostile|tests/conformance)/")
 PARTS_WITH_OTHERS = 8
-QUEUES = re.compile(r"tests/unit/test_(queue|pump|lock)$")
+QUEUES = re.compile(r"tests/unit/test_(queue|pump|pump_spin|pump_backup|lock)$")
 # These look at pages, headers, makefiles and packages, or count instructions of a core: a checker
 # of the programs' memory and threads has nothing to see there.
 ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python)$|tests/scale/")
