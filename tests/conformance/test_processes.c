@@ -11,6 +11,7 @@
 #include "../slow.h"
 #include "pair.h"
 #include <base/stamp.h>
+#include <edge/socket_calls.h>
 
 /* A test for each transport, in a process of its own. */
 #define PROCESS_TEST(what)                                                                         \
@@ -52,6 +53,7 @@ struct host {
 	_Atomic bool ready, lost, wake;
 	int64_t lost_ns;
 	char sentence[1024];
+	int sent;
 };
 
 static _Atomic int live_buffers; /* of messages this process has made */
@@ -277,10 +279,17 @@ static int count_in(const char *folder)
 	return n;
 }
 
-static void receiver_is_killed(size_t bytes)
+static void send_one(struct host *host, size_t bytes)
+{
+	cr_assert_eq(host->tx->ops->send(host->tx, message_with(bytes), fragi_stamp()), 0);
+	host->sent++;
+}
+
+/* ends: kills the receiver, or sees to it that it is killed, while messages are on their way. */
+static void receiver_ends(size_t bytes, void (*ends)(struct host *host, pid_t pid, size_t bytes))
 {
 	struct host host = {0};
-	int other, sent = 0, got = 0;
+	int other, got = 0;
 	int64_t killed_ns;
 	pid_t pid = spawn(child_streams_in, bytes, &other);
 	char c;
@@ -290,21 +299,22 @@ static void receiver_is_killed(size_t bytes)
 	while (got < 20) {
 		cr_assert(wait_for(&host, has_room_or_lost));
 		cr_assert_not(is_lost(&host), "%s", host.sentence);
-		cr_assert_eq(host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp()), 0);
-		sent++;
+		send_one(&host, bytes);
 		while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
 			got++;
 	}
-	kill(pid, SIGKILL);
+	ends(&host, pid, bytes);
 	killed_ns = fragi_now_ns();
 	while (!is_lost(&host)) {
 		cr_assert(wait_for(&host, has_room_or_lost));
-		if (!is_lost(&host))
-			host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp()), sent++;
+		if (is_lost(&host))
+			break;
+		host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp());
+		host.sent++;
 	}
 	cr_assert_lt(host.lost_ns - killed_ns, 10000000000);
 	cr_assert_not_null(strstr(host.sentence, "host 2"), "%s", host.sentence);
-	waitpid(pid, NULL, 0);
+	end(pid);
 	cr_assert_eq(host.tx->ops->room(host.tx), 0);
 	while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
 		got++;
@@ -313,10 +323,20 @@ static void receiver_is_killed(size_t bytes)
 	 * the window.
 	 */
 	cr_assert_leq(atomic_load(&host.ledger.flows[0].confirmed), (uint64_t)got + 1);
-	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), (uint64_t)sent);
-	cr_assert_leq(sent - (int)atomic_load(&host.ledger.flows[0].confirmed), 4);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), (uint64_t)host.sent);
+	cr_assert_leq(host.sent - (int)atomic_load(&host.ledger.flows[0].confirmed), 4);
 	host_close(&host);
 	cr_assert_eq(atomic_load(&live_buffers), 0);
+}
+
+static void at_once(struct host *host, pid_t pid, size_t bytes)
+{
+	kill(pid, SIGKILL);
+}
+
+static void receiver_is_killed(size_t bytes)
+{
+	receiver_ends(bytes, at_once);
 }
 
 PROCESS_TEST(receiver_killed_within_large_messages)
@@ -332,6 +352,107 @@ PROCESS_TEST(receiver_killed_within_messages)
 PROCESS_TEST(receiver_killed_within_small_messages)
 {
 	receiver_is_killed(100);
+}
+
+static bool is_never(void *arg);
+
+/* The window, and what the kernel holds for the receiver, are full then. */
+static void frozen_first(struct host *host, pid_t pid, size_t bytes)
+{
+	int64_t until = fragi_now_ns() + 300000000;
+
+	kill(pid, SIGSTOP);
+	while (host->tx->ops->room(host->tx) > 0)
+		send_one(host, bytes);
+	while (fragi_now_ns() < until)
+		fragi_pump_wait(host->pump, &host->waiter, until, is_never, NULL);
+	kill(pid, SIGKILL);
+}
+
+PROCESS_TEST(receiver_frozen_and_killed_within_large_messages)
+{
+	receiver_ends(8 << 20, frozen_first);
+}
+
+PROCESS_TEST(receiver_frozen_and_killed_within_messages)
+{
+	receiver_ends(60000, frozen_first);
+}
+
+/* The kernel, as UCX meets it below the gate: it takes a message in two parts. */
+static struct {
+	struct fragi_socket_calls calls;
+	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags, const void *caller);
+	bool is_armed, has_begun, has_failed;
+	pid_t receiver;
+	int failure; /* of the second part, an errno; 0: that of a receiver which is killed */
+} kernel;
+
+static ssize_t first_part(int fd, const struct msghdr *message, int flags, const void *caller)
+{
+	struct iovec parts[64];
+	struct msghdr half = {.msg_iov = parts, .msg_iovlen = message->msg_iovlen};
+
+	memcpy(parts, message->msg_iov, message->msg_iovlen * sizeof(*parts));
+	parts[half.msg_iovlen - 1].iov_len /= 2;
+	return kernel.sendmsg(fd, &half, flags, caller);
+}
+
+static ssize_t kernel_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
+{
+	siginfo_t ended;
+
+	if (!kernel.is_armed || kernel.has_failed)
+		return kernel.sendmsg(fd, message, flags, caller);
+	if (!kernel.has_begun) {
+		kernel.has_begun = true;
+		/* Or it has perhaps read all by the time it is killed, and resets nothing. */
+		kill(kernel.receiver, SIGSTOP);
+		return first_part(fd, message, flags, caller);
+	}
+	kernel.has_failed = true;
+	if (kernel.failure != 0) {
+		errno = kernel.failure;
+		return -1;
+	}
+	kill(kernel.receiver, SIGKILL);
+	waitid(P_PID, (id_t)kernel.receiver, &ended, WEXITED | WNOWAIT);
+	return kernel.sendmsg(fd, message, flags, caller);
+}
+
+static void within_a_send(struct host *host, pid_t pid, size_t bytes)
+{
+	kernel.receiver = pid;
+	kernel.is_armed = true;
+}
+
+static void a_send_fails(size_t bytes, int failure)
+{
+	struct fragi_socket_switch *calls = fragi_socket_switch();
+
+	kernel.calls = *calls->system;
+	kernel.sendmsg = kernel.calls.sendmsg;
+	kernel.calls.sendmsg = kernel_sendmsg;
+	kernel.failure = failure;
+	calls->system = &kernel.calls;
+	receiver_ends(bytes, within_a_send);
+	cr_assert(kernel.has_failed);
+}
+
+/* UCX learns of the death from a send, and not from what it reads. */
+Test(ucx_processes, receiver_killed_between_parts_of_a_large_message, .init = over_ucx)
+{
+	a_send_fails(8 << 20, 0);
+}
+
+Test(ucx_processes, receiver_killed_between_parts_of_a_message, .init = over_ucx)
+{
+	a_send_fails(300000, 0); /* not by rendezvous */
+}
+
+Test(ucx_processes, a_send_that_fails_ends_the_connection_and_not_the_host, .init = over_ucx)
+{
+	a_send_fails(8 << 20, ENOBUFS);
 }
 
 static void sender_is_killed(size_t bytes)
@@ -398,8 +519,6 @@ PROCESS_TEST(a_stopped_peer_is_found_by_its_silence)
 	host_close(&host);
 	end(pid);
 }
-
-static bool is_never(void *arg);
 
 /*
  * What a lost peer still sends when it wakes up must not meet memory that was given to somebody

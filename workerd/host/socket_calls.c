@@ -22,12 +22,15 @@ EXPORTED int fragi_exported_connect(int fd, const struct sockaddr *address,
 				    socklen_t size) __asm__("connect");
 EXPORTED int fragi_exported_getpeername(int fd, struct sockaddr *address,
 					socklen_t *size) __asm__("getpeername");
+EXPORTED ssize_t fragi_exported_sendmsg(int fd, const struct msghdr *message,
+					int flags) __asm__("sendmsg");
 
 static int (*next_listen)(int, int);
 static int (*next_accept)(int, struct sockaddr *, socklen_t *);
 static int (*next_accept4)(int, struct sockaddr *, socklen_t *, int);
 static int (*next_connect)(int, const struct sockaddr *, socklen_t);
 static int (*next_getpeername)(int, struct sockaddr *, socklen_t *);
+static ssize_t (*next_sendmsg)(int, const struct msghdr *, int);
 
 static int system_listen(int fd, int backlog)
 {
@@ -51,11 +54,18 @@ static int system_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 	return next_getpeername(fd, address, size);
 }
 
+static ssize_t system_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
+{
+	(void)caller;
+	return next_sendmsg(fd, message, flags);
+}
+
 static const struct fragi_socket_calls system_calls = {
 	.listen = system_listen,
 	.accept = system_accept,
 	.connect = system_connect,
 	.getpeername = system_getpeername,
+	.sendmsg = system_sendmsg,
 };
 
 static struct fragi_socket_switch the_switch = {.system = &system_calls};
@@ -68,6 +78,7 @@ static void find_next(void)
 	*(void **)&next_accept4 = dlsym(RTLD_NEXT, "accept4");
 	*(void **)&next_connect = dlsym(RTLD_NEXT, "connect");
 	*(void **)&next_getpeername = dlsym(RTLD_NEXT, "getpeername");
+	*(void **)&next_sendmsg = dlsym(RTLD_NEXT, "sendmsg");
 	atomic_store(&the_switch.now, &system_calls);
 }
 
@@ -110,4 +121,9 @@ int fragi_exported_connect(int fd, const struct sockaddr *address, socklen_t siz
 int fragi_exported_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 {
 	return calls()->getpeername(fd, address, size);
+}
+
+ssize_t fragi_exported_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return calls()->sendmsg(fd, message, flags, __builtin_return_address(0));
 }

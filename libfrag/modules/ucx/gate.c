@@ -458,11 +458,23 @@ static int gate_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 	return r;
 }
 
+/* Both sides, when they are connected. */
+
+static ssize_t gate_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
+{
+	ssize_t n = next->sendmsg(fd, message, flags, caller);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR && is_ucx(caller))
+		errno = ucx_failed_send(fd, errno);
+	return n;
+}
+
 static const struct fragi_socket_calls gate_calls = {
 	.listen = gate_listen,
 	.accept = gate_accept,
 	.connect = gate_connect,
 	.getpeername = gate_getpeername,
+	.sendmsg = gate_sendmsg,
 };
 
 /* Life. */

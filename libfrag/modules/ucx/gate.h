@@ -18,12 +18,15 @@
  *   is right; UCX never sees it.
  * - connect: remembers a socket that connects to the data port of a host of this application.
  * - getpeername, by which UCX learns that it is connected: sends the preface ahead of UCX.
+ * - sendmsg: a send that fails reaches UCX as the end of the connection, since UCX does not survive
+ *   it in the middle of a message.
  *
  * Which sockets are UCX's is known exactly: those that listen while ucp_worker_create runs on this
  * thread, and those that UCX's own code connects to an address which a peer has given as its data
  * port; from then on each is recognised by the cookie that the kernel gave it. All others pass
  * untouched: those of operators, whichever thread they are on, and those of a UCX that an operator
- * uses. Nothing here is on the path of a message.
+ * uses (but its failed sends, if both use the same libraries). On the path of a message stands one
+ * jump.
  */
 struct ucx_gate;
 
@@ -49,5 +52,11 @@ int ucx_gate_peer(struct ucx_gate *gate, const struct ucx_entrance *peer);
  */
 int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer,
 		     uint8_t out_dial[UCX_END_BYTES]);
+
+/*
+ * failed_send.c: a send of UCX's has failed with this errno. Closes the connection. Returns the
+ * errno to report to UCX.
+ */
+int ucx_failed_send(int fd, int reason);
 
 #endif

@@ -8,11 +8,12 @@
 #include <base/diag.h>
 
 /*
- * The calls with which a library makes connections. A transport may stand on a library that has no
- * means of its own to keep strangers out (modules/ucx/gate.c). That library calls these functions
- * through the dynamic linker, which looks in the executable first. So an executable that runs hosts
- * exports functions of these names (workerd/host/socket_calls.c). They pass every call to the C
- * library, or to what a transport has put in between.
+ * The calls with which a library makes connections and sends on them. A transport may stand on a
+ * library that has no means of its own to keep strangers out, or that does not survive a send which
+ * fails (modules/ucx/gate.c). That library calls these functions through the dynamic linker, which
+ * looks in the executable first. So an executable that runs hosts exports functions of these names
+ * (workerd/host/socket_calls.c). They pass every call to the C library, or to what a transport has
+ * put in between.
  */
 struct fragi_socket_calls {
 	int (*listen)(int fd, int backlog);
@@ -21,6 +22,8 @@ struct fragi_socket_calls {
 	/* caller: where it was called from */
 	int (*connect)(int fd, const struct sockaddr *address, socklen_t size, const void *caller);
 	int (*getpeername)(int fd, struct sockaddr *address, socklen_t *size);
+	/* caller: where it was called from */
+	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags, const void *caller);
 };
 
 struct fragi_socket_switch {
