@@ -35,14 +35,17 @@ static bool may_leave(struct world *w, const char *fragment)
 	return found != NULL;
 }
 
-/* All on worker a, each in a process of its own. b, which came later, is the only other choice. */
-static void placed(struct world *w, const char *text)
+/*
+ * All on worker a, each in a process of its own. b is the only other choice, and its session comes
+ * before or after that of a.
+ */
+static void placed(struct world *w, const char *text, bool b_is_first)
 {
 	world_init(w);
 	app(w, text);
-	hello_by_memory(w, 1, "a", NULL, HERE);
-	hello_by_memory(w, 2, "b", NULL, ELSEWHERE);
-	w->core->sessions[0]->is_drained = true;
+	hello_by_memory(w, 2, "a", NULL, HERE);
+	hello_by_memory(w, b_is_first ? 1 : 3, "b", NULL, ELSEWHERE);
+	w->core->sessions[b_is_first]->is_drained = true;
 	cr_assert_eq(w->core->apps[0]->host_count, w->core->apps[0]->spec->fragment_count, "%s",
 		     w->log);
 	w->core->actions = &w->actions; /* what is asked for is part of no step */
@@ -67,7 +70,7 @@ Test(driver_candidate, what_is_to_be_near_stays)
 		const char *why;
 		char expected[100];
 
-		placed(&w, rows[i].text);
+		placed(&w, rows[i].text, i % 2 != 0);
 		why = drv_candidate_worker_obstacle(host_of(&w, rows[i].host));
 		snprintf(expected, sizeof(expected),
 			 "it is to be near %s, which runs in another process",
@@ -103,16 +106,17 @@ Test(driver_candidate, readers_of_a_variable_stay_where_its_memory_is)
 	};
 	char text[600];
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+	for (size_t n = 0; n < 2 * FRAG_COUNT_OF(rows); n++) {
+		const size_t i = n / 2;
 		struct world w;
 
 		snprintf(text, sizeof(text),
 			 HEAD F("f1", "") F("f2", "") F("f3", "") F("f4", "") "%s",
 			 rows[i].variables);
-		placed(&w, text);
-		cr_expect_eq(may_leave(&w, rows[i].host), rows[i].may_leave, "%zu", i);
+		placed(&w, text, n % 2 != 0);
+		cr_expect_eq(may_leave(&w, rows[i].host), rows[i].may_leave, "%zu", n);
 		cr_expect_eq(drv_candidate_process_obstacle(host_of(&w, rows[i].host)) != NULL,
-			     rows[i].is_its, "%zu", i);
+			     rows[i].is_its, "%zu", n);
 		world_fini(&w);
 	}
 }

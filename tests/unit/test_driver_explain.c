@@ -72,6 +72,30 @@ WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_ini
 	cr_expect_eq(explained(w, "app", "f1.tx.out -> f2.rx.in")->placement_count, 0);
 }
 
+WORLD_TEST(driver_explain, a_worker_that_fits_less_well_fits, world_init)
+{
+	static const struct {
+		const char *fragment, *reason;
+	} rows[] = {{"f1", "it fits as well, but its name comes later"},
+		    {"f2", "it fits, but fewer neighbours are there"}};
+
+	client_hello(w, CLIENT, "top");
+	comes(w, 1, "a", 1);
+	comes(w, 2, "b", 1);
+	app(w, wants_two);
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const struct fw_placement_row *row =
+			&explained(w, "app", rows[i].fragment)->placements[0];
+
+		cr_expect_str_eq(row->worker, "a");
+		cr_assert_eq(row->other_count, 1);
+		cr_expect_eq(row->others_beyond, 0);
+		cr_expect_str_eq(row->others[0].worker, "b");
+		cr_expect_str_eq(row->others[0].reason, rows[i].reason);
+		cr_expect(row->others[0].fits, "%s", rows[i].fragment);
+	}
+}
+
 WORLD_TEST(driver_explain, what_is_not_there, world_init)
 {
 	const struct fw_message *message;

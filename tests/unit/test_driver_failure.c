@@ -51,6 +51,34 @@ WORLD_TEST(driver_failure, a_lost_link_is_judged_without_hearing_from_its_report
 	assert_has(w->errors, "was lost, while their control connections are up");
 }
 
+/* Its worker may still report that its host has ended, until it is heard after the report. */
+WORLD_TEST(driver_failure, a_lost_link_waits_until_its_other_end_was_heard, NULL)
+{
+	static const struct {
+		int64_t heard_ns; /* after the report */
+		bool is_judged;
+	} rows[] = {{-100 * MS, false}, {0, false}, {300 * MS, true}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		to_running(w);
+		pass_beating(w, SECOND, 1, 2);
+		if (rows[i].heard_ns < 0)
+			pass(w, -rows[i].heard_ns);
+		say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+		if (rows[i].heard_ns > 0)
+			pass(w, rows[i].heard_ns);
+		if (rows[i].heard_ns >= 0)
+			beat(w, 2);
+		pass_beating(w, 500 * MS, 1, 1);
+		cr_expect_eq(w->errors[0] != '\0', rows[i].is_judged, "%zu: %s", i, w->errors);
+		pass_beating(w, SECOND, 1, 2);
+		assert_has(w->errors, "was lost, while their control connections are up");
+	}
+}
+
 Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_cause)
 {
 	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";

@@ -359,4 +359,29 @@ Test(driver_look, small_frames_for_a_peer_are_written_together_and_in_order)
 	large[sizeof(large) - 1] = '\0';
 	expect_joined((const char *const[]){large, large, "1b", "1c"},
 		      (const char *const[]){large + 1, large + 1, "bc", NULL}, 4);
+	/* Only what is joined counts: not what may be dropped, or goes to another peer. */
+	large[1] = '.';
+	expect_joined((const char *const[]){"1b", "1c", large},
+		      (const char *const[]){"bc", NULL, large + 1}, 3);
+	large[1] = 'x';
+	large[0] = '2';
+	expect_joined((const char *const[]){"1b", large, "1c"},
+		      (const char *const[]){"bc", large + 1, NULL}, 3);
+}
+
+Test(driver_look, joined_frames_have_at_most_64_kib)
+{
+	static const size_t limit = 65536;
+	char large[65538], joined[65538];
+
+	memset(large, 'x', sizeof(large));
+	memset(joined, 'x', sizeof(joined));
+	large[0] = '1';
+	large[limit] = '\0'; /* behind the digit, one byte less than the limit */
+	joined[limit - 1] = 'b';
+	joined[limit] = '\0';
+	expect_joined((const char *const[]){large, "1b"}, (const char *const[]){joined, NULL}, 2);
+	large[limit] = 'x';
+	large[limit + 1] = '\0';
+	expect_joined((const char *const[]){large, "1b"}, (const char *const[]){large + 1, "b"}, 2);
 }
