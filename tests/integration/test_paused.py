@@ -122,24 +122,29 @@ class Paused(cluster.ClusterTest):
 
     def test_a_paused_machine(self):
         """Both hosts begin to acquire and lock again, and the offset has changed by the pause."""
-        driver = self.driver(self.write("app.yaml", APP), "--insecure", "--output", "json", address=HERE + ":0",
-                             prefix=self.inside)
+        driver = self.driver(self.write("app.yaml", APP), "--insecure", "--output", "json",
+                             address=HERE + ":0", prefix=self.inside)
         here = self.worker("--once", "--insecure", "--name", "here", fragments="fragment1", prefix=self.inside)
         machine = self.boot()
         logs = {"here": lambda: here.stderr, "there": lambda: machine.process.stdout}
         signs = {"here": -1, "there": 1}  # of what a pause changes in the offset of the other clock
-        locks = {name: lambda log=log: test_nodes.Clocks.LOCKED.findall(log()) for name, log in logs.items()}
-        self.wait_for(lambda: all(lock() for lock in locks.values()), "no lock")
+
+        def locks(name):
+            """Offset and bound of each, in ns."""
+            return [(int(a), int(b)) for a, b in test_nodes.Clocks.LOCKED.findall(logs[name]())]
+
+        self.wait_for(lambda: all(map(locks, logs)), "no lock")
         for seconds in PAUSES_S:
             time.sleep(5)
-            before = {name: lock() for name, lock in locks.items()}
+            before = {name: locks(name) for name in logs}
             lost = {name: log().count(": acquiring, ") for name, log in logs.items()}
             least, most = machine.pause(seconds)
-            for name, lock in locks.items():
+            for name in logs:
                 with self.subTest(pause=seconds, log=name):
-                    self.wait_for(lambda: len(lock()) > len(before[name]), "no lock after a pause of %s s" % seconds)
+                    self.wait_for(lambda: len(locks(name)) > len(before[name]),
+                                  "no lock after a pause of %s s" % seconds)
                     self.assertGreater(logs[name]().count(": acquiring, "), lost[name])
-                    (offset, bound), (new_offset, new_bound) = (map(int, b[-1]) for b in (before[name], lock()))
+                    (offset, bound), (new_offset, new_bound) = before[name][-1], locks(name)[-1]
                     changed = (new_offset - offset) * signs[name]
                     room = bound + new_bound + DRIFT_NS
                     print("  paused for %.3f s: %s sees %.3f s, to within %.3f ms" % (
