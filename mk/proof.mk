@@ -68,8 +68,8 @@ tsan:
 		$(TSAN_FLAGS) $(MINI_CRITERION)
 	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(CHOICE)
 tsan-queues-build:
-	@$(QUEUES_MAKE) \
-		$(addprefix build-tsan-queues/tests/unit/test_,queue pump pump_spin pump_backup lock)
+	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump pump_spin \
+		pump_backup lock)
 tsan-queues: tsan-queues-build
 	@python3 tests/run.py --build build-tsan-queues --threads --only tests/unit/
 coverage:
