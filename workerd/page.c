@@ -19,8 +19,9 @@ int wrk_page_init(struct wrk_page *page)
 
 static int page_open(struct wrk_page *page)
 {
+	struct fw_host_stats rows = {.pool_count = FRAGI_POOLS_MAX,
+				     .late_count = FRAGI_LATE_PLACES_MAX};
 	struct stat st;
-	uint32_t op_count, flow_count;
 	int r;
 
 	if (page->fd < 0)
@@ -32,29 +33,16 @@ static int page_open(struct wrk_page *page)
 	r = fragi_ledger_open(&page->ledger, page->fd);
 	if (r < 0)
 		return r;
-	op_count = page->ledger.op_count;
-	flow_count = page->ledger.flow_count;
-	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX) {
+	rows.op_count = page->ledger.op_count;
+	rows.flow_count = page->ledger.flow_count;
+	if (rows.op_count > FW_ROWS_MAX || rows.flow_count > FW_ROWS_MAX)
 		r = -EMSGSIZE;
-		goto err_close;
+	else
+		r = fw_stats_widen(&page->stats, &rows);
+	if (r < 0) {
+		fw_stats_fini(&page->stats);
+		fragi_ledger_close(&page->ledger);
 	}
-	page->ops = fragi_calloc(op_count == 0 ? 1 : op_count, sizeof(*page->ops));
-	page->flows = fragi_calloc(flow_count == 0 ? 1 : flow_count, sizeof(*page->flows));
-	if (page->ops == NULL || page->flows == NULL) {
-		r = -ENOMEM;
-		goto err_free;
-	}
-	page->op_count = op_count;
-	page->flow_count = flow_count;
-	return 0;
-
-err_free:
-	fragi_free(page->ops);
-	fragi_free(page->flows);
-	page->ops = NULL;
-	page->flows = NULL;
-err_close:
-	fragi_ledger_close(&page->ledger);
 	return r;
 }
 
@@ -128,33 +116,28 @@ static uint32_t read_lates(const struct fragi_ledger *ledger, struct fw_late_cou
 
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
-	int r = page->ops == NULL ? page_open(page) : 0;
+	struct fw_host_stats *stats = &page->stats;
+	int r = stats->ops == NULL ? page_open(page) : 0;
 
-	if (page->ops == NULL)
+	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < page->flow_count; i++)
+	for (uint32_t i = 0; i < stats->flow_count; i++)
 		fragi_flow_row_read(&page->ledger.flows[i], fragi_ledger_latency(&page->ledger, i),
-				    &page->flows[i]);
-	for (uint32_t i = 0; i < page->op_count; i++)
+				    &stats->flows[i]);
+	for (uint32_t i = 0; i < stats->op_count; i++)
 		read_op(&page->ledger.ops[i], fragi_ledger_compute(&page->ledger, i),
-			&page->ops[i]);
-	*out_stats = (struct fw_host_stats){.ops = page->ops,
-					    .op_count = page->op_count,
-					    .flows = page->flows,
-					    .flow_count = page->flow_count,
-					    .pools = page->pools,
-					    .pool_count = read_pools(&page->ledger, page->pools),
-					    .lates = page->lates,
-					    .late_count = read_lates(&page->ledger, page->lates),
-					    .facts.at_ns = (uint64_t)fragi_now_ns()};
+			&stats->ops[i]);
+	stats->pool_count = read_pools(&page->ledger, stats->pools);
+	stats->late_count = read_lates(&page->ledger, stats->lates);
+	stats->facts.at_ns = (uint64_t)fragi_now_ns();
+	*out_stats = *stats;
 	return 0;
 }
 
 void wrk_page_fini(struct wrk_page *page)
 {
 	fragi_ledger_close(&page->ledger);
-	fragi_free(page->ops);
-	fragi_free(page->flows);
+	fw_stats_fini(&page->stats);
 	if (page->fd >= 0)
 		close(page->fd);
 	memset(page, 0, sizeof(*page));

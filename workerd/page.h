@@ -14,11 +14,7 @@
 struct wrk_page {
 	int fd;
 	struct fragi_ledger ledger;
-	uint32_t op_count, flow_count;
-	struct fw_op_stats *ops;        /* owned; what the last read found */
-	struct fragi_flow_stats *flows; /* owned */
-	struct fragi_pool_stats pools[FRAGI_POOLS_MAX];
-	struct fw_late_counts lates[FRAGI_LATE_PLACES_MAX];
+	struct fw_host_stats stats; /* what the last read found; its rows are owned */
 };
 
 /* Makes the memfd (closed on exec). Returns 0 or negative errno. */

@@ -80,12 +80,11 @@ LAYOUT(late_counts, struct fw_late_counts, LateCounts, NULL) = {
 
 LAYOUT(host_stats, struct fw_host_stats, HostStats, NULL) = {
 	FIELD(host_stats, final),
-	ROWS(host_stats, ops, op_count, FW_ROWS_MAX, op_stats),
-	ROWS(host_stats, flows, flow_count, FW_ROWS_MAX, flow_stats),
 	TUPLE(host_stats, offsetof(struct fw_host_stats, facts), facts, facts),
-	ROWS(host_stats, pools, pool_count, FRAGI_POOLS_MAX, pool_stats),
-	ROWS(host_stats, lates, late_count, FRAGI_LATE_PLACES_MAX, late_counts),
-	END,
+#define TABLE(type, rows, count, row, most) ROWS(host_stats, rows, count, most, row),
+	FW_STATS_LIST(TABLE)
+#undef TABLE
+		END,
 };
 
 LAYOUT(host_exit, struct fw_host_exit, HostExit, NULL) = {

@@ -401,19 +401,31 @@ struct fw_op_stats {
 struct fw_late_counts {
 	uint64_t late[FRAGI_BLAME_CAUSES];
 };
+/*
+ * The tables of what a host counts: X(type, rows, count, row, most). Their rows are in the order of
+ * HOST_PREPARED: ops fragment by fragment, inner flows, then edges. row: its layout, and how it is
+ * added to that of an earlier process (stats.c). A further table is a row here.
+ */
+#define FW_STATS_LIST(X)                                                                           \
+	X(struct fw_op_stats, ops, op_count, op_stats, FW_ROWS_MAX)                                \
+	X(struct fragi_flow_stats, flows, flow_count, flow_stats, FW_ROWS_MAX)                     \
+	X(struct fragi_pool_stats, pools, pool_count, pool_stats, FRAGI_POOLS_MAX)                 \
+	X(struct fw_late_counts, lates, late_count, late_counts, FRAGI_LATE_PLACES_MAX)
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */
 	bool final;
-	struct fw_op_stats *ops; /* in the order of HOST_PREPARED, fragment by fragment */
-	uint32_t op_count;
-	struct fragi_flow_stats *flows; /* inner flows, then edges */
-	uint32_t flow_count;
 	struct fw_facts facts; /* while somebody looks */
-	struct fragi_pool_stats *pools;
-	uint32_t pool_count;
-	struct fw_late_counts *lates; /* in the order of HOST_PREPARED */
-	uint32_t late_count;
+#define FW_STATS_TABLE(type, rows, count, row, most)                                               \
+	type *rows;                                                                                \
+	uint32_t count;
+	FW_STATS_LIST(FW_STATS_TABLE)
+#undef FW_STATS_TABLE
 };
+/* Adds those rows that both have, and the time on CPUs. */
+void fw_stats_add(struct fw_host_stats *sum, const struct fw_host_stats *stats);
+/* Gives a sum that owns its rows as many as stats has. Returns 0 or -ENOMEM. */
+int fw_stats_widen(struct fw_host_stats *sum, const struct fw_host_stats *stats);
+void fw_stats_fini(struct fw_host_stats *sum); /* frees its rows */
 
 /* always after the final HOST_STATS */
 struct fw_host_exit {

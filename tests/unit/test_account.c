@@ -297,7 +297,7 @@ Test(account, what_is_open_shows_no_more_than_the_truth_and_becomes_no_less)
 							       .delivered = p.delivered -
 									    first.delivered};
 			if (dies) {
-				fragi_account_add(&past, &rx);
+				fragi_flow_stats_add(&past, &rx);
 				gone += receiver_dies(&p);
 				first = p;
 				rx = (struct fragi_flow_stats){0};

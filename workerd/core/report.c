@@ -138,26 +138,6 @@ static void make_room(struct wrk_core *core)
 		forget(core, oldest);
 }
 
-static void add(struct fw_host_stats *sum, const struct fw_host_stats *stats)
-{
-	for (uint32_t i = 0; i < sum->flow_count && i < stats->flow_count; i++)
-		fragi_account_add(&sum->flows[i], &stats->flows[i]);
-	for (uint32_t i = 0; i < sum->op_count && i < stats->op_count; i++) {
-		sum->ops[i].ticks += stats->ops[i].ticks;
-		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
-			sum->ops[i].counters[k] += stats->ops[i].counters[k];
-		fragi_quantiles_add(&sum->ops[i].compute, &stats->ops[i].compute);
-	}
-	for (uint32_t i = 0; i < sum->pool_count && i < stats->pool_count; i++) {
-		sum->pools[i].refused += stats->pools[i].refused;
-		sum->pools[i].empty_ns += stats->pools[i].empty_ns;
-	}
-	for (uint32_t i = 0; i < sum->late_count && i < stats->late_count; i++)
-		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++)
-			sum->lates[i].late[k] += stats->lates[i].late[k];
-	sum->facts.cpu_ns += stats->facts.cpu_ns;
-}
-
 /* Whether it has more rows: pools are reported once they were looked at. */
 static bool is_wider(const struct fw_host_stats *stats, const struct fw_host_stats *than)
 {
@@ -190,7 +170,7 @@ static void add_past(struct wrk_core *core, struct wrk_kept *kept)
 		kept->past = wider;
 	}
 	if (kept->past.message != NULL) {
-		add(&kept->past.message->stats, &kept->stats.message->stats);
+		fw_stats_add(&kept->past.message->stats, &kept->stats.message->stats);
 		drop(core, &kept->stats);
 	} else {
 		kept->past = kept->stats;

@@ -361,11 +361,9 @@ bool drv_adopt_keep(struct drv_host *host, struct fw_message *message)
 		host->tables = message;
 		return true;
 	case FW_HOST_PAST: /* the sums of the epochs before */
-		if (!is_taken && host->past.flows == NULL && host->restarts.count != 0) {
-			host->past.cpu_ns = message->stats.facts.cpu_ns;
-			if (drv_account_add(host, &message->stats) < 0)
-				drv_app_fail_for_memory(app);
-		}
+		if (!is_taken && host->past.sums.flows == NULL && host->restarts.count != 0 &&
+		    drv_account_add(host, &message->stats) < 0)
+			drv_app_fail_for_memory(app);
 		fw_message_free(message);
 		return true;
 	default:

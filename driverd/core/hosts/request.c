@@ -295,20 +295,10 @@ void drv_request_suspend(struct drv_host *peer, const struct drv_host *host)
 
 void drv_request_past(struct drv_host *host)
 {
-	const struct drv_past *past = &host->past;
-	struct fw_message message = {.kind = FW_HOST_PAST,
-				     .stats = {.final = !past->is_inexact,
-					       .ops = past->ops,
-					       .op_count = past->op_count,
-					       .flows = past->flows,
-					       .flow_count = past->flow_count,
-					       .pools = past->pools,
-					       .pool_count = past->pool_count,
-					       .lates = past->lates,
-					       .late_count = past->late_count,
-					       .facts.cpu_ns = past->cpu_ns}};
+	struct fw_message message = {.kind = FW_HOST_PAST, .stats = host->past.sums};
 
-	host->app->core->items -= past->flow_count;
+	message.stats.final = !host->past.is_inexact;
+	host->app->core->items -= message.stats.flow_count;
 	if (send_to(host, &message) < 0)
 		drv_app_fail_for_memory(host->app);
 }

@@ -75,77 +75,33 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 	host->now.stats = message;
 }
 
-/* All processes of a host have as many rows, but for pools, which they report once looked at. */
-static int make_room(struct drv_past *past, const struct fw_host_stats *stats)
-{
-	struct fragi_pool_stats *pools = past->pools;
-
-	if (past->pool_count < stats->pool_count) {
-		pools = fragi_realloc(pools, stats->pool_count * sizeof(*pools));
-		if (pools == NULL)
-			return -ENOMEM;
-		past->pools = pools;
-	}
-	while (past->pool_count < stats->pool_count)
-		pools[past->pool_count++] = (struct fragi_pool_stats){0};
-	if (past->flows == NULL) {
-		past->flow_count = stats->flow_count;
-		past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
-		past->op_count = stats->op_count;
-		past->ops = fragi_calloc(stats->op_count + 1, sizeof(*past->ops));
-	}
-	if (past->lates == NULL && stats->late_count > 0) {
-		past->lates = fragi_calloc(stats->late_count, sizeof(*past->lates));
-		if (past->lates == NULL)
-			return -ENOMEM;
-		past->late_count = stats->late_count;
-	}
-	return past->flows != NULL && past->ops != NULL ? 0 : -ENOMEM;
-}
-
-int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats)
+int drv_account_add(struct drv_host *host, struct fw_host_stats *stats)
 {
 	struct drv_past *past = &host->past;
 
-	if (make_room(past, stats) < 0)
+	if (fw_stats_widen(&past->sums, stats) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < stats->flow_count && i < past->flow_count; i++) {
-		struct fragi_flow_stats row = stats->flows[i];
-
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
 		if (i < host->inner_flow_count)
-			fragi_account_settle(&row);
-		fragi_account_add(&past->flows[i], &row);
-		past->delivered_sum += row.delivered;
-		note_first(past, &row);
+			fragi_account_settle(&stats->flows[i]);
+		past->delivered_sum += stats->flows[i].delivered;
+		note_first(past, &stats->flows[i]);
 	}
-	for (uint32_t i = 0; i < stats->op_count && i < past->op_count; i++) {
-		past->ops[i].ticks += stats->ops[i].ticks;
-		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
-			past->ops[i].counters[k] += stats->ops[i].counters[k];
-		fragi_quantiles_add(&past->ops[i].compute, &stats->ops[i].compute);
-	}
-	for (uint32_t i = 0; i < stats->pool_count; i++) {
-		past->pools[i].refused += stats->pools[i].refused;
-		past->pools[i].empty_ns += stats->pools[i].empty_ns;
-	}
-	for (uint32_t i = 0; i < stats->late_count && i < past->late_count; i++)
-		for (int k = 0; k < FRAGI_BLAME_CAUSES; k++)
-			past->lates[i].late[k] += stats->lates[i].late[k];
+	fw_stats_add(&past->sums, stats);
 	return 0;
 }
 
 int drv_account_end_epoch(struct drv_host *host)
 {
-	const struct fw_host_stats *stats =
-		host->now.stats != NULL ? &host->now.stats->stats : NULL;
+	struct fw_host_stats *stats = host->now.stats != NULL ? &host->now.stats->stats : NULL;
 
 	assert(host->now.state == DRV_HOST_GONE && "nothing more is counted");
 	if (host->now.has_begun && (stats == NULL || !stats->final || host->now.is_doubted))
 		host->past.is_inexact = true;
 	if (stats != NULL && !host->now.is_doubted && drv_account_add(host, stats) < 0)
 		return -ENOMEM;
-	if (stats != NULL) /* counted by its worker, so never doubted */
-		host->past.cpu_ns += stats->facts.cpu_ns;
+	if (stats != NULL && host->now.is_doubted) /* but for this, which its worker counted */
+		host->past.sums.facts.cpu_ns += stats->facts.cpu_ns;
 	fw_message_free(host->now.stats);
 	host->now.stats = NULL;
 	host->now.delivered_sum = 0;
@@ -156,10 +112,7 @@ int drv_account_end_epoch(struct drv_host *host)
 void drv_account_fini(struct drv_host *host)
 {
 	fw_message_free(host->now.stats);
-	fragi_free(host->past.flows);
-	fragi_free(host->past.ops);
-	fragi_free(host->past.pools);
-	fragi_free(host->past.lates);
+	fw_stats_fini(&host->past.sums);
 	host->now.stats = NULL;
 	host->past = (struct drv_past){0};
 }

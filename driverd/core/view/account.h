@@ -10,16 +10,7 @@ struct drv_app;
 
 /* The counts of a host's earlier processes. */
 struct drv_past {
-	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
-	uint32_t flow_count;
-	struct fw_op_stats *ops; /* sums by operator: ticks, compute, counters */
-	uint32_t op_count;
-	/* sums by pool of its host: refused, empty_ns; as many as were looked at */
-	struct fragi_pool_stats *pools;
-	uint32_t pool_count;
-	struct fw_late_counts *lates; /* sums by place of its paths; NULL: there was none */
-	uint32_t late_count;
-	uint64_t cpu_ns;
+	struct fw_host_stats sums; /* owns its rows; flows NULL: there was no process */
 	uint64_t delivered_sum;
 	uint64_t first_ns; /* of the first message, also that of the present process; 0: none yet */
 	bool is_inexact;   /* some process's last counts are not known, or were overwritten */
@@ -28,7 +19,7 @@ struct drv_past {
 /* Takes what the present process of a host has counted so far. */
 void drv_account_take(struct drv_host *host, struct fw_message *message);
 /* Adds what a process that is over has counted to those before it. Returns 0 or -ENOMEM. */
-int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats);
+int drv_account_add(struct drv_host *host, struct fw_host_stats *stats);
 /* The present process is over: adds what it has counted. Returns 0 or -ENOMEM. */
 int drv_account_end_epoch(struct drv_host *host);
 void drv_account_fini(struct drv_host *host);

@@ -29,8 +29,8 @@ static bool count(const struct drv_host *host, uint32_t place, uint64_t late[FRA
 
 	for (int i = 0; i < FRAGI_BLAME_CAUSES; i++) {
 		late[i] = 0;
-		if (place < host->past.late_count)
-			late[i] += host->past.lates[place].late[i];
+		if (place < host->past.sums.late_count)
+			late[i] += host->past.sums.lates[place].late[i];
 		if (now != NULL && place < now->late_count)
 			late[i] += now->lates[place].late[i];
 		is_any = is_any || late[i] > 0;

@@ -269,7 +269,7 @@ static void look_at_host(struct look *look, uint32_t index)
 		.rss_bytes = facts->rss_bytes,
 		.major_faults = past->now[FAULTS],
 		.suspended_because = suspended_because(host, look->arena),
-		.cpu_sum_ns = host->past.cpu_ns + facts->cpu_ns,
+		.cpu_sum_ns = host->past.sums.facts.cpu_ns + facts->cpu_ns,
 	};
 }
 
@@ -283,8 +283,8 @@ static void look_at_pools(struct look *look, uint32_t index, size_t first)
 
 	for (uint32_t i = 0; i < pools_of(host) && i < stats->pool_count; i++) {
 		const struct fragi_pool_stats *pool = &stats->pools[i];
-		const struct fragi_pool_stats *earlier = i < host->past.pool_count
-								 ? &host->past.pools[i]
+		const struct fragi_pool_stats *earlier = i < host->past.sums.pool_count
+								 ? &host->past.sums.pools[i]
 								 : &(struct fragi_pool_stats){0};
 		uint64_t *grown = &look->past->pool_grown[first + i];
 

@@ -140,10 +140,12 @@ static void view_operator(const struct drv_host *host, uint32_t row, struct drv_
 		now = &host->now.stats->stats.ops[row];
 	out->is_running = now != NULL && now->running;
 	out->has_ended = now != NULL && now->state >= FRAGI_OP_DONE;
-	if (row < host->past.op_count) {
-		sum->ticks = host->past.ops[row].ticks;
-		memcpy(sum->counters, host->past.ops[row].counters, sizeof(sum->counters));
-		sum->compute = host->past.ops[row].compute;
+	if (row < host->past.sums.op_count) {
+		const struct fw_op_stats *past = &host->past.sums.ops[row];
+
+		sum->ticks = past->ticks;
+		memcpy(sum->counters, past->counters, sizeof(sum->counters));
+		sum->compute = past->compute;
 	}
 	if (now == NULL || host->now.is_doubted)
 		return;
@@ -214,7 +216,7 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 		.is_orderly = host->now.is_orderly,
 		.was_restarted =
 			host->restarts.count + host->restarts.moves != 0 || past->is_inexact,
-		.past = row < past->flow_count ? &past->flows[row] : NULL,
+		.past = row < past->sums.flow_count ? &past->sums.flows[row] : NULL,
 		.is_inexact = past->is_inexact,
 		.is_open = is_open(host),
 	};

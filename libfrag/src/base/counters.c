@@ -25,3 +25,17 @@ uint64_t fragi_drops_unwanted(const uint64_t *dropped, bool is_latest)
 			sum += dropped[i];
 	return sum;
 }
+
+void fragi_flow_stats_add(struct fragi_flow_stats *sum, const struct fragi_flow_stats *row)
+{
+	uint64_t first_ns = sum->first_ns != 0 ? sum->first_ns : row->first_ns;
+
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		sum->counters[i] += row->counters[i];
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		sum->tx_dropped[i] += row->tx_dropped[i];
+		sum->rx_dropped[i] += row->rx_dropped[i];
+	}
+	sum->first_ns = first_ns;
+	fragi_quantiles_add(&sum->latency, &row->latency);
+}

@@ -154,5 +154,8 @@ struct fragi_flow_stats {
 	uint64_t tx_dropped[FRAGI_DROP_REASONS], rx_dropped[FRAGI_DROP_REASONS];
 	struct fragi_quantiles latency; /* ns from emit to receive */
 };
+/* Adds the row of one process of a host to those of the processes before it. */
+FRAGI_API void fragi_flow_stats_add(struct fragi_flow_stats *sum,
+				    const struct fragi_flow_stats *row);
 
 #endif

@@ -100,20 +100,6 @@ static void set_ranges(struct fragi_summary_flow *out, bool sender_is_final, boo
 						 : FRAGI_SUMMARY_OPEN;
 }
 
-void fragi_account_add(struct fragi_flow_stats *total, const struct fragi_flow_stats *row)
-{
-	uint64_t first_ns = total->first_ns != 0 ? total->first_ns : row->first_ns;
-
-	for (int i = 0; i < FRAGI_COUNTERS; i++)
-		total->counters[i] += row->counters[i];
-	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
-		total->tx_dropped[i] += row->tx_dropped[i];
-		total->rx_dropped[i] += row->rx_dropped[i];
-	}
-	total->first_ns = first_ns;
-	fragi_quantiles_add(&total->latency, &row->latency);
-}
-
 void fragi_account_settle(struct fragi_flow_stats *row)
 {
 	row->sent =
@@ -210,9 +196,9 @@ static struct fragi_flow_stats total_of(const struct fragi_account_end *end)
 	struct fragi_flow_stats total = {0};
 
 	if (end->past != NULL)
-		fragi_account_add(&total, end->past);
+		fragi_flow_stats_add(&total, end->past);
 	if (end->row != NULL)
-		fragi_account_add(&total, end->row);
+		fragi_flow_stats_add(&total, end->row);
 	return total;
 }
 

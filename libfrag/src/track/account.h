@@ -33,9 +33,6 @@ struct fragi_account_end {
 	bool is_open;
 };
 
-/* Adds the row of one epoch of a host to those of others. */
-FRAGI_API void fragi_account_add(struct fragi_flow_stats *sum, const struct fragi_flow_stats *row);
-
 /*
  * For a row of a flow inside a host that has ended: one that dies between two counters may have
  * counted a message settled and not sent.
