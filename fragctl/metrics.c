@@ -386,12 +386,13 @@ static const struct metric metrics[] = {
 	 OPERATOR(use_sums), .put = put_uses},
 	{"frag_operator_compute_seconds", "histogram", "Time of a tick.", OPERATOR(compute),
 	 .put = put_histogram},
-	{"frag_operator_deadline_misses_total", "counter",
-	 "Ticks that missed the deadline of the operator, and messages dropped by it.",
-	 OPERATOR(missed_sum), .put = put_u64},
-	{"frag_operator_late_messages_total", "counter",
-	 "Messages that were late on a path with a deadline that ends here, by what is to blame.",
-	 OPERATOR(late_sums), .put = put_late},
+#define LIVE(name, unit, metric, help)                                                             \
+	{metric, "counter", help, OPERATOR(name##_sum), .put = put_##unit},
+	FRAGI_OP_LIVE_LIST(LIVE)
+#undef LIVE
+		{"frag_operator_late_messages_total", "counter",
+		 "Messages that were late on a path with a deadline that ends here, by what is to blame.",
+		 OPERATOR(late_sums), .put = put_late},
 	{"frag_operator_late_messages_at_total", "counter",
 	 "The same, where an operator or a flow of the path is to blame.", OF_OPERATOR,
 	 .put = put_late_places},
@@ -409,12 +410,12 @@ static const struct metric metrics[] = {
 	 FLOW(lost_sum), .put = put_u64},
 	{"frag_flow_messages_in_flight", "gauge", "Messages that are sent and not settled.",
 	 FLOW(depth), .put = put_u64},
-	{"frag_flow_sent_bytes_total", "counter", "Bytes of the messages emitted.", FLOW(bytes_sum),
-	 .put = put_u64},
-	{"frag_flow_capacity_messages", "gauge", "Messages that its queue holds.", FLOW(capacity),
-	 .put = put_u32},
-	{"frag_flow_full_seconds_total", "counter", "Time without room, while somebody looked.",
-	 FLOW(full_sum_ns), .put = put_ns},
+#define LIVE(name, unit, metric, help)                                                             \
+	{metric, "counter", help, FLOW(name##_sum), .put = put_##unit},
+	FRAGI_FLOW_LIVE_LIST(LIVE)
+#undef LIVE
+		{"frag_flow_capacity_messages", "gauge", "Messages that its queue holds.",
+		 FLOW(capacity), .put = put_u32},
 	{"frag_flow_latency_seconds", "histogram", "From emit to receive.", FLOW(latency),
 	 .put = put_histogram},
 	{"frag_flow_latency_error_seconds", "gauge",

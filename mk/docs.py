@@ -228,6 +228,10 @@ METRIC = re.compile(r'\{"(frag_\w+)",\s*"(\w+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\
 def metrics(_):
     with open(os.path.join(TOP, "fragctl", "metrics.c"), encoding="utf-8") as f:
         source = f.read()
+    for live, about in ("FRAGI_OP_LIVE_LIST", "OPERATOR"), ("FRAGI_FLOW_LIVE_LIST", "FLOW"):
+        source = source.replace("%s(LIVE)" % live, "".join(
+            '{"%s", "counter", "%s", %s(%s), .put = put_%s},' % (metric, meaning, about, name, unit)
+            for name, unit, metric, meaning in entries(COUNTERS, live, 4)))
     rows = METRIC.findall(source)
     if len(rows) != len(re.findall(r'\{"frag_', source)):
         raise SystemExit("fragctl/metrics.c: a row of the table of metrics is not as mk/docs.py knows them")

@@ -15,8 +15,10 @@ LAYOUT(look, struct fw_look, Look, NULL) = {
 
 TUPLE_LAYOUT(look_operator_sums) = {
 	ITEM(struct fragi_look_operator, ticks_sum),
-	ITEM(struct fragi_look_operator, missed_sum),
-	END,
+#define SUM(name, unit, metric, help) ITEM(struct fragi_look_operator, name##_sum),
+	FRAGI_OP_LIVE_LIST(SUM)
+#undef SUM
+		END,
 };
 
 LAYOUT(late_at, struct fragi_late_place, LateAt, NULL) = {
@@ -59,9 +61,10 @@ TUPLE_LAYOUT(look_flow_numbers) = {
 	ITEM(struct fragi_look_flow, delivered_sum),
 	ITEM(struct fragi_look_flow, dropped_sum),
 	ITEM(struct fragi_look_flow, lost_sum),
-	ITEM(struct fragi_look_flow, bytes_sum),
-	ITEM(struct fragi_look_flow, full_sum_ns),
-	END,
+#define SUM(name, unit, metric, help) ITEM(struct fragi_look_flow, name##_sum),
+	FRAGI_FLOW_LIVE_LIST(SUM)
+#undef SUM
+		END,
 };
 
 LAYOUT(look_flow, struct fragi_look_flow, LookFlow, NULL) = {

@@ -190,7 +190,7 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.flows[0].dropped_sums[FRAGI_DROP_LATE], 5);
 	cr_expect_eq(window->look.operators[0].use_sums[FRAGI_USE_ROOM], 7);
 	cr_expect_eq(window->look.operators[1].ticks_sum, 90);
-	cr_expect_eq(window->look.operators[1].missed_sum, 45);
+	cr_expect_eq(window->look.operators[1].deadline_misses_sum, 45);
 	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_QUEUE], 10);
 	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_CLOCK], 3);
 	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);

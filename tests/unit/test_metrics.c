@@ -48,7 +48,7 @@ static struct fragi_look_operator operators[] = {
 		     .total_ns = 5 * MS}},
 	{.name = "sink.rx",
 	 .ticks_sum = 12345678901234567890u,
-	 .missed_sum = 3,
+	 .deadline_misses_sum = 3,
 	 .late_sums = {[FRAGI_BLAME_NETWORK] = 9},
 	 .late_places = late_places,
 	 .late_place_count = 1,
@@ -64,7 +64,7 @@ static struct fragi_look_flow flows[] = {
 	 .lost_sum = 2,
 	 .bytes_sum = 4096,
 	 .dropped_sums = {[FRAGI_DROP_QUEUE_FULL] = 7, [FRAGI_DROP_DEADLINE] = 5},
-	 .full_sum_ns = 1,
+	 .full_ns_sum = 1,
 	 .depth = 1},
 	{.from = "timed.tx.out", .to = "sink.rx.in", .receiver = 1, .is_timed = true},
 };
@@ -223,10 +223,10 @@ Test(metrics, numbers_of_each_length_are_whole)
 		each[i] = (struct fragi_look_flow){.from = names[i],
 						   .to = "x",
 						   .sent_sum = number + i % 3 - 1,
-						   .full_sum_ns = number + i % 3 - 1};
+						   .full_ns_sum = number + i % 3 - 1};
 		number *= i % 3 == 2 && number < 10000000000000000000u ? 10 : 1;
 	}
-	each[60].sent_sum = each[60].full_sum_ns = UINT64_MAX;
+	each[60].sent_sum = each[60].full_ns_sum = UINT64_MAX;
 	app.look.flow_count = 61;
 	page = page_of(&(struct ctl_metrics_source){NULL, &app, 1});
 	for (uint32_t i = 0; i < 61; i++) {
@@ -240,8 +240,8 @@ Test(metrics, numbers_of_each_length_are_whole)
 		size = snprintf(
 			line, sizeof(line),
 			"frag_flow_full_seconds_total{app=\"a\",flow=\"f%u -> x\"} %llu.%09llu", i,
-			(unsigned long long)(each[i].full_sum_ns / 1000000000),
-			(unsigned long long)(each[i].full_sum_ns % 1000000000));
+			(unsigned long long)(each[i].full_ns_sum / 1000000000),
+			(unsigned long long)(each[i].full_ns_sum % 1000000000));
 		while (line[size - 1] == '0' && strchr(line, '.') != NULL)
 			line[--size] = '\0';
 		if (line[size - 1] == '.')

@@ -16,18 +16,9 @@
  * The view adds up all processes of a host, so a restart, a move or a new epoch in a window takes
  * nothing away: what is missing to the whole window is the time in which no process ran.
  */
-enum { /* the numbers of a flow that are compared: by the sender, and by the receiver */
-       SENT,
-       BYTES,
-       FULL,
-       ROOM,
-       OF_SENDER,
-       DELIVERED = 0,
-       INPUT,
-       LOST,
-       DROPPED,
-       OF_RECEIVER = DROPPED + FRAGI_DROP_REASONS
-};
+/* The numbers of a flow that are compared: by the sender, and by the receiver. */
+enum { SENT, BYTES, FULL, ROOM, OF_SENDER };
+enum { DELIVERED, INPUT, LOST, DROPPED, OF_RECEIVER = DROPPED + FRAGI_DROP_REASONS };
 enum { TICKS, USE, OF_OPERATOR = USE + FRAGI_USES };
 enum { CPU, STARVED, IO, FAULTS, MACHINE_CPU, RECEIVED, SENT_BYTES, OF_HOST };
 
@@ -397,10 +388,12 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 		.period_ns = past->promises[index].period_ns,
 		.has_ended = op->has_ended,
 		.ticks_sum = op->row.ticks,
-		.missed_sum = op->row.deadline_misses,
 		.late_places = op->row.late_places,
 		.late_place_count = op->row.late_place_count,
 	};
+#define SUM(name, unit, metric, help) row->name##_sum = op->row.name;
+	FRAGI_OP_LIVE_LIST(SUM)
+#undef SUM
 	memcpy(row->use_sums, &now[USE], sizeof(row->use_sums));
 	memcpy(row->late_sums, &op->row.late_queue, sizeof(row->late_sums));
 	if (past->has_window && look->window_ns > 0)
@@ -480,11 +473,12 @@ static int look_at_flow(struct look *look, uint32_t index)
 		.sent_sum = sum.sent,
 		.delivered_sum = sum.delivered,
 		.lost_sum = sum.lost,
-		.bytes_sum = sum.bytes,
-		.full_sum_ns = sum.full_ns,
 		.latency = sum.latency,
 		.is_timed = past->promises[receiver].is_timed,
 	};
+#define SUM(name, unit, metric, help) row->name##_sum = sum.name;
+	FRAGI_FLOW_LIVE_LIST(SUM)
+#undef SUM
 	if (row->full_ns > look->window_ns)
 		row->full_ns = look->window_ns;
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {

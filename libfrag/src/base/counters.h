@@ -95,6 +95,19 @@
 	X(late_restart, LATE, "Late: a receiving host was not there.")                             \
 	X(late_clock, LATE, "Late by less than the clocks are exact.")
 
+/*
+ * Those of an operator and of a flow that clients see while the application runs: X(name, unit,
+ * metric, help). A row makes the member name_sum of the tables of a look (base/look.h), which the
+ * driver fills in and the wire carries, and a metric. unit: u64, or ns, shown in seconds. A row's
+ * place is its number on the wire: append.
+ */
+#define FRAGI_OP_LIVE_LIST(X)                                                                      \
+	X(deadline_misses, u64, "frag_operator_deadline_misses_total",                             \
+	  "Ticks that missed the deadline of the operator, and messages dropped by it.")
+#define FRAGI_FLOW_LIVE_LIST(X)                                                                    \
+	X(bytes, u64, "frag_flow_sent_bytes_total", "Bytes of the messages emitted.")              \
+	X(full_ns, ns, "frag_flow_full_seconds_total", "Time without room, while somebody looked.")
+
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };
 #undef FRAGI_DROP_ENUM

@@ -36,6 +36,8 @@ enum fragi_use { FRAGI_USE_LIST(FRAGI_USE_ENUM) FRAGI_USES };
 
 #define FRAGI_LOOK_NONE UINT32_MAX
 
+#define FRAGI_LIVE_SUM(name, unit, metric, help) uint64_t name##_sum;
+
 struct fragi_look_operator {
 	const char *name; /* "fragment1.detect" */
 	const char *type;
@@ -55,7 +57,8 @@ struct fragi_look_operator {
 	bool has_ended; /* done or failed: it will not tick again */
 	/* since the start, of all its processes; times: while somebody looked */
 	uint64_t use_sums[FRAGI_USES]; /* ns */
-	uint64_t ticks_sum, missed_sum;
+	uint64_t ticks_sum;
+	FRAGI_OP_LIVE_LIST(FRAGI_LIVE_SUM)
 	uint64_t late_sums[FRAGI_BLAME_CAUSES];     /* what messages of paths were late by */
 	const struct fragi_late_place *late_places; /* where, as far as that is known */
 	uint32_t late_place_count;
@@ -73,9 +76,9 @@ struct fragi_look_flow {
 	uint64_t full_ns; /* it had no room */
 	uint64_t depth;   /* messages in flight at its end */
 	/* since the start, exactly as the summary counts them */
-	uint64_t sent_sum, delivered_sum, dropped_sum, lost_sum, bytes_sum;
+	uint64_t sent_sum, delivered_sum, dropped_sum, lost_sum;
+	FRAGI_FLOW_LIVE_LIST(FRAGI_LIVE_SUM)
 	uint64_t dropped_sums[FRAGI_DROP_REASONS];
-	uint64_t full_sum_ns;           /* while somebody looked */
 	struct fragi_quantiles latency; /* ns from emit to receive, since the start */
 	/* whether its receiver may drop messages for reasons from FRAGI_DROP_STALE on */
 	bool is_timed;
