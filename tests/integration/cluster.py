@@ -214,6 +214,8 @@ class Process:
 class ClusterTest(unittest.TestCase):
     """A test with a folder of its own, its processes, and a look at what is left behind."""
 
+    app_text = None  # the text of the file self.app, in which %(folder)s is that folder
+
     def setUp(self):
         self.mark = uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="frag-it-")
@@ -239,6 +241,8 @@ class ClusterTest(unittest.TestCase):
         self.shm_before = self.shm()
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.addCleanup(self._end)
+        if self.app_text is not None:
+            self.app = self.write("app.yaml", self.app_text.replace("%(folder)s", self.folder))
 
     def path(self, name):
         return os.path.join(self.folder, name)

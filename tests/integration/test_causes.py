@@ -49,9 +49,7 @@ flows: [f1.tx.out -> f2.rx.in]
 
 
 class Causes(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def outcome(self, *app_args, exit_code=1, fragments=(None,), prefix=()):
         """The failure of a run; prefix: before the first of the workers."""

@@ -13,9 +13,10 @@ def openssl(*args):
 
 
 class CertificateTest(cluster.ClusterTest):
+    app_text = APP
+
     def setUp(self):
         super().setUp()
-        self.app = self.write("app.yaml", APP)
         self.authority("ca")
         self.sign("driver", "/CN=driver", "DNS:driver.lab,IP:127.0.0.1")
         self.sign("node7", "/OU=worker/CN=node7")

@@ -52,9 +52,7 @@ def matches(value, schema, root, path="summary"):
 
 
 class CommandLine(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def ended(self, *args, env=None):
         p = self.start("driverd", *args, env=env)
@@ -132,9 +130,7 @@ class CommandLine(cluster.ClusterTest):
 
 
 class Running(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def launch(self, *flags, app_args=(), **kwargs):
         self.d = self.driver(self.app, *flags, app_args=app_args, **kwargs)
@@ -327,9 +323,10 @@ flows:
 class StateFolder(cluster.ClusterTest):
     """--state-dir: epochs go on where the last driver of the folder left them."""
 
+    app_text = APP
+
     def setUp(self):
         super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
         self.state = self.path("state")
         self.file = os.path.join(self.state, "state.db")
 

@@ -53,9 +53,10 @@ QUICK_MS = 1500
 
 
 class Failing(cluster.ClusterTest):
+    app_text = APP
+
     def setUp(self):
         super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
         self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS=cluster.dead_ms(QUICK_MS))
 
     key_flags = ()
@@ -514,9 +515,7 @@ flows: [fragment1.pixels -> fragment2.cut.source_video, fragment1.%s -> fragment
 class Strangers(cluster.ClusterTest):
     """Whoever connects to the control port and does not speak the protocol disturbs nothing."""
 
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def connect(self):
         host, port = self.address.rsplit(":", 1)

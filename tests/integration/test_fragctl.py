@@ -62,9 +62,7 @@ def errors_of(run):
 
 
 class Fragctl(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def fragctl(self, *args, **kwargs):
         return self.start("fragctl", *args, **kwargs)

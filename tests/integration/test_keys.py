@@ -29,9 +29,10 @@ flows:
 
 
 class KeyTest(cluster.ClusterTest):
+    app_text = APP
+
     def setUp(self):
         super().setUp()
-        self.app = self.write("app.yaml", APP)
         self.key = self.new_key("frag.key")
 
     def new_key(self, name, *flags):

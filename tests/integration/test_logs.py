@@ -76,9 +76,7 @@ class Pipe:
 
 
 class Logs(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def start_behind(self, pipe, number, program, *args, env=None):
         p = self.start(program, *args, env=env, prefix=pipe.behind(number), pass_fds=(pipe.writer,))

@@ -334,9 +334,7 @@ class TwoNodes(cluster.ClusterTest):
 class Nodes(TwoNodes):
     """The driver runs in a."""
 
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def launch(self, *app_args, extra=()):
         driver = self.driver(self.app, "--output", "json", "--insecure", *extra, address="10.77.0.1:0",

@@ -35,9 +35,7 @@ flows:
 class Streams(cluster.ClusterTest):
     edge = "auto"
 
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def run_stream(self, *app_args):
         driver = self.driver(self.app, "--output", "json", app_args=("--edge", self.edge, *app_args))

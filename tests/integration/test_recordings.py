@@ -29,9 +29,7 @@ ENOUGH = 25  # frames, of 50 a second: some are older than `flush`
 
 @unittest.skipUnless(have_video(), "built without FFmpeg's libraries")
 class Recordings(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def frames(self, name):
         p = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries",

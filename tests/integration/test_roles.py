@@ -23,9 +23,7 @@ flows: [left.tx.out -> right.rx.in]
 
 
 class RolesTest(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def run_as(self, *words, **keys):
         return self.start("fragctl", "run", *words, **keys)

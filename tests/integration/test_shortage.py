@@ -143,9 +143,7 @@ class Refused(cluster.ClusterTest):
 
 
 class Short(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+    app_text = APP
 
     def workers(self, *flags, prefix=(), env=None):
         return [self.worker(*flags, fragments=f, prefix=prefix, env=env) for f in ("fragment1", "fragment2")]

@@ -111,9 +111,7 @@ class Server:
 @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")),
                      "built without FFmpeg's libraries")
 class StreamTest(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def clip(self, frames=FRAMES):
         return clips.make(self.path("clip.mkv"), "moving", frames, "-g", "10", "-bf", "0")

@@ -41,9 +41,7 @@ FOR_EVER = ("--count", "100000000")
 
 
 class Workers(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def launch(self, *app_args):
         self.d = self.driver(self.app, app_args=app_args)
@@ -148,9 +146,7 @@ class Operators(cluster.ClusterTest):
 class Strangers(cluster.ClusterTest):
     """The other end of a connection is not a program of frag."""
 
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def listener(self):
         s = socket.create_server(("127.0.0.1", 0))

@@ -41,9 +41,7 @@ LINE = re.compile(r"\(([\w.]+),(\d+),(\d+)\)")
 
 
 class Track(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def run_app(self, *args, cwd=None):
         run = self.start("fragctl", "run", self.app, "--output", "json", *args, cwd=cwd)

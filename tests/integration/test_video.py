@@ -68,9 +68,7 @@ def have_video():
 
 @unittest.skipUnless(have_video(), "built without FFmpeg's libraries")
 class Video(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.app = self.write("app.yaml", APP)
+    app_text = APP
 
     def tool(self, name, *args):
         """Runs a program that must succeed; what it says is in the failure."""
