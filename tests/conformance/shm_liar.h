@@ -6,7 +6,6 @@
  * A host that shares memory with a peer that does what no host does. The peer is written by hand:
  * its socket, its heap and its channel are this program's.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "../left.h"
 #include "gpu.h"
 #include "pair.h"
 #include <base/bytes.h>
@@ -316,16 +316,5 @@ static inline void all_gone(struct host *host, struct liar *liar)
 }
 
 /* The socket. */
-
-static inline int count_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (readdir(folder) != NULL)
-		count++;
-	closedir(folder);
-	return count;
-}
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Two processes over each transport, one of which is killed, stopped, or leaves. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../left.h"
 #include "../slow.h"
 #include "pair.h"
 #include <base/stamp.h>
@@ -266,17 +266,6 @@ static void end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-}
-
-static int count_in(const char *folder)
-{
-	DIR *d = opendir(folder);
-	int n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
 }
 
 static void send_one(struct host *host, size_t bytes)
@@ -647,15 +636,15 @@ PROCESS_TEST(a_peer_that_is_gone_before_it_is_connected_is_lost)
 /* Nothing of it stays behind in a host that goes on: descriptors, threads. */
 PROCESS_TEST(losing_peers_leaks_nothing)
 {
-	int files = 0, threads = 0;
+	unsigned int files = 0, threads = 0;
 
 	for (int i = 0; i < 4; i++) {
 		receiver_is_killed(2 << 20);
 		if (i == 0) {
-			files = count_in("/proc/self/fd");
-			threads = count_in("/proc/self/task");
+			files = left_entries("/proc/self/fd");
+			threads = left_entries("/proc/self/task");
 		}
 	}
-	cr_assert_leq(count_in("/proc/self/fd"), files);
-	cr_assert_leq(count_in("/proc/self/task"), threads);
+	cr_assert_leq(left_entries("/proc/self/fd"), files);
+	cr_assert_leq(left_entries("/proc/self/task"), threads);
 }

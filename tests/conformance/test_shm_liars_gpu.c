@@ -81,7 +81,8 @@ Test(shm_liars, an_area_that_cannot_be_is_refused, .init = set_up_gpu)
 {
 	struct area good, areas[2];
 	void *memory;
-	int fd = area_create(&good, &memory), before;
+	int fd = area_create(&good, &memory);
+	unsigned int before;
 	const struct area wrong[][2] = {
 		{{.bytes = AREA_BYTES, .number = 64}},
 		{{.bytes = AREA_BYTES, .number = UINT32_MAX}},
@@ -98,7 +99,7 @@ Test(shm_liars, an_area_that_cannot_be_is_refused, .init = set_up_gpu)
 
 		cr_assert_eq(host_create(&host), 0);
 		liar_create(&liar);
-		before = count_descriptors();
+		before = left_entries("/proc/self/fd");
 		memcpy(areas, wrong[too_many ? 0 : i], sizeof(areas));
 		meet_with(&host, &liar, too_many ? 65 : 2, areas, areas[1].bytes > 0 ? 2 : 1, fd);
 		cr_expect_eq(recv(liar.socket, &byte, 1, MSG_DONTWAIT), 0, "%zu: is sent away", i);
@@ -106,7 +107,7 @@ Test(shm_liars, an_area_that_cannot_be_is_refused, .init = set_up_gpu)
 		turns(&host);
 		cr_expect_eq(host.arrived, 0, "%zu", i);
 		/* the liar's socket, what the host made for its peer, and its end of that */
-		cr_expect_leq(count_descriptors(), before + 4, "%zu", i);
+		cr_expect_leq(left_entries("/proc/self/fd"), before + 4, "%zu", i);
 		all_gone(&host, &liar);
 	}
 	area_destroy(memory, fd);
@@ -159,11 +160,11 @@ Test(shm_liars, an_area_that_does_not_come_holds_nobody, .init = set_up_gpu)
 {
 	struct host host = {0};
 	struct liar liar = {0};
-	int before;
+	unsigned int before;
 
 	cr_assert_eq(host_create(&host), 0);
 	liar_create(&liar);
-	before = count_descriptors();
+	before = left_entries("/proc/self/fd");
 	meet_with(&host, &liar, 3, NULL, 0, -1);
 	liar_shows(&liar, 5, 4096, 100);
 	turns(&host);
@@ -171,6 +172,6 @@ Test(shm_liars, an_area_that_does_not_come_holds_nobody, .init = set_up_gpu)
 	close(liar.socket);
 	liar.socket = -1;
 	turns(&host);
-	cr_expect_leq(count_descriptors(), before + 3);
+	cr_expect_leq(left_entries("/proc/self/fd"), before + 3);
 	all_gone(&host, &liar);
 }

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "../left.h"
 #include "../slow.h"
 #include "gpu.h"
 #include "pair.h"
@@ -485,17 +486,6 @@ static void check_sums(const struct scenario *scenario, const char *what)
 	}
 }
 
-static int count_in(const char *folder)
-{
-	DIR *d = opendir(folder);
-	int n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 static int count_heaps(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -542,7 +532,8 @@ static pid_t victim_start(const struct trial *trial, int sockets[2])
 /* Returns whether the victim died at its step. */
 static bool survive(const struct trial *trial)
 {
-	int sockets[2], status, files;
+	int sockets[2], status;
+	unsigned int files;
 	struct host host;
 	char what[100];
 	pid_t pid;
@@ -556,7 +547,7 @@ static bool survive(const struct trial *trial)
 	pid = victim_start(trial, sockets);
 	close(sockets[1]);
 	gpu_open();
-	files = count_in("/proc/self/fd");
+	files = left_entries("/proc/self/fd");
 	cr_assert(live(&host, trial->scenario, !trial->sender_dies, sockets[0]), "%s: hangs", what);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
@@ -567,7 +558,7 @@ static bool survive(const struct trial *trial)
 	for (int i = 0; i < 2; i++)
 		fragi_ledger_close(&record->ledger[i]);
 	cr_assert_eq(atomic_load(&here.blocks), 0, "%s: blocks of the pool are not back", what);
-	cr_assert_eq(count_in("/proc/self/fd"), files, "%s: descriptors", what);
+	cr_assert_eq(left_entries("/proc/self/fd"), files, "%s: descriptors", what);
 	cr_assert_eq(count_heaps(), 0, "%s: memory stays mapped", what);
 	cr_assert_eq(fake.used(), 0, "%s: memory of the GPU is left", what);
 	return WIFSIGNALED(status);

@@ -10,6 +10,8 @@
 #include <frag/harness.h>
 #include <frag/tensor.h>
 
+#include "../built.h"
+
 /* What the tests of inference share; a program says itself what an operator is made of. */
 struct frag_harness *create(const struct frag_arg *more, struct frag_err *err);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The camera is tests/camera/fake_camera.c, which is linked into this program. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include <frag/harness.h>
 
+#include "../left.h"
 #include "../video/clip.h"
 #include "capture/capture.h"
 
@@ -404,23 +404,12 @@ Test(ops_capture, a_camera_that_takes_no_buffers_back_stalls)
 	expect_failure(h, "no usable frame came");
 }
 
-static int descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (readdir(folder) != NULL)
-		count++;
-	closedir(folder);
-	return count;
-}
-
 /* Each call of the kernel fails once: there is a sentence, and no descriptor stays open. */
 Test(ops_capture, every_call_that_fails_is_a_sentence)
 {
 	static const char *const calls[] = {"QUERYCAP", "G_FMT",    "S_FMT", "S_PARM",  "S_CTRL",
 					    "REQBUFS",  "QUERYBUF", "QBUF",  "STREAMON"};
-	int before = descriptors();
+	unsigned int before = left_entries("/proc/self/fd");
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(calls); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
@@ -436,7 +425,7 @@ Test(ops_capture, every_call_that_fails_is_a_sentence)
 		cr_assert(strstr(err.text, frag_strerror(-EIO)) != NULL, "%s said: %s", calls[i],
 			  err.text);
 	}
-	cr_assert_eq(descriptors(), before);
+	cr_assert_eq(left_entries("/proc/self/fd"), before);
 }
 
 Test(ops_capture, what_a_camera_cannot_do_is_explained)

@@ -11,39 +11,14 @@
 #include "cuda/load.h"
 #include "vision/convert_gpu.h"
 #include "vision/vision.h"
-#include "ops.h"
+#include "open_gpu.h"
 
 /*
  * format_converter on a GPU, over the driver of tests, which runs the code of the kernels on the
  * CPU. make gpu-check compares the same cases on a real GPU.
  */
-#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
 #define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
-
-static int use_gpu(void *state, struct frag_op *op)
-{
-	return frag_op_use_device(op, GPU);
-}
-
-static int do_nothing(void *state, struct frag_tick *tick)
-{
-	return 0;
-}
-
-TEST_OP_BY(opener, do_nothing, .initialize = use_gpu);
-
-/* Loads the driver of tests under the name by which frag asks for it, and opens its GPU. */
-static void open_gpu(void)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *opener;
-
-	load_fake();
-	opener = frag_harness_create(&opener_type, NULL, &err);
-	cr_assert_not_null(opener, "%s", err.text);
-	frag_harness_destroy(opener);
-}
 
 TestSuite(ops_convert_gpu, .init = open_gpu);
 

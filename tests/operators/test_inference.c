@@ -15,14 +15,7 @@ static char model_path[PATH_MAX], other_path[PATH_MAX], log_path[PATH_MAX];
 
 static void use_engine(void)
 {
-	char self[PATH_MAX], path[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	cr_assert_gt(length, 0);
-	self[length] = '\0';
-	*strrchr(self, '/') = '\0';
-	snprintf(path, sizeof(path), "%s/../engine", self);
-	setenv("FRAG_OPENVINO", path, 1);
+	setenv("FRAG_OPENVINO", built("tests/engine"), 1);
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(model_path, sizeof(model_path), "%s/a.model", folder);
 	snprintf(other_path, sizeof(other_path), "%s/b.model", folder);

@@ -12,41 +12,22 @@
 #include "inference/inference.h"
 #include "vision/kernels.h"
 #include "vision/vision.h"
-#include "ops.h"
+#include "open_gpu.h"
 
 /*
  * Operators with a body for GPUs beside that for the CPU, over the driver of tests, which runs the
  * code of the kernels on the CPU. make gpu-check compares the same cases on a real GPU.
  */
-#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define CASES 60
 
-static int use_gpu(void *state, struct frag_op *op)
+static void open_gpu_with_kernels(void)
 {
-	return frag_op_use_device(op, GPU);
-}
-
-static int do_nothing(void *state, struct frag_tick *tick)
-{
-	return 0;
-}
-
-TEST_OP_BY(opener, do_nothing, .initialize = use_gpu);
-
-static void open_gpu(void)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *opener;
-
 	if (vision_ptx == NULL)
 		cr_skip_test("this build has no kernels for GPUs");
-	load_fake();
-	opener = frag_harness_create(&opener_type, NULL, &err);
-	cr_assert_not_null(opener, "%s", err.text);
-	frag_harness_destroy(opener);
+	open_gpu();
 }
 
-TestSuite(ops_twins, .init = open_gpu);
+TestSuite(ops_twins, .init = open_gpu_with_kernels);
 
 GPU_TEST(ops_twins, results_are_those_of_the_cpu)
 {

@@ -69,14 +69,8 @@ TestSuite(ops_video_gpu, .init = setup, .fini = teardown);
 
 static void load_decoder(void)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
-
-	cr_assert_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	strcpy(strrchr(path, '/'), "/cuda/libnvcuvid.so.1");
-	cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+	cr_assert_not_null(dlopen(built("tests/cuda/libnvcuvid.so.1"), RTLD_NOW | RTLD_LOCAL), "%s",
+			   dlerror());
 }
 
 static struct frag_harness *make(const char *decoder, const char *format, bool on_gpu,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cond/condition.h>
 #include <graph/op.h>
 
+#include "built.h"
 #include "unit/graph_texts.h"
 
 /* The state of libgood.so's scale, as far as it is looked at. */
@@ -29,17 +29,13 @@ static struct fragi_registry *registry;
 
 static void set_up(void)
 {
-	static char plugins[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", plugins, sizeof(plugins) - 20);
-
-	cr_assert_gt(n, 0);
-	*strrchr(plugins, '/') = '\0';
-	strcpy(strrchr(plugins, '/'), "/sample_plugins");
-	cr_assert_eq(fragi_registry_create(
-			     &(struct fragi_registry_config){
-				     .library_path = (const char *const[]){plugins, NULL}},
-			     &registry),
-		     0);
+	cr_assert_eq(
+		fragi_registry_create(
+			&(struct fragi_registry_config){
+				.library_path =
+					(const char *const[]){built("tests/sample_plugins"), NULL}},
+			&registry),
+		0);
 }
 
 static void tear_down(void)

@@ -3,28 +3,23 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <frag/frag.h>
 #include <frag/harness.h>
+#include <built.h>
 #include <ops.h>
 
 /* Ranges of NVTX, which a library of the tests takes in the place of a profiler. */
 
-static char path[PATH_MAX];
+static const char *path;
 static int result;
 
 static void find_probe(void)
 {
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-
-	cr_assert_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	strcpy(strrchr(path, '/'), "/sample_plugins/libnvtx_probe.so");
+	path = built("tests/sample_plugins/libnvtx_probe.so");
 }
 
 TestSuite(nvtx, .init = find_probe);

@@ -12,20 +12,16 @@
 #include <unistd.h>
 
 #include <base/failure.h>
+#include <built.h>
 #include <type/crypto.h>
 #include <type/pinned.h>
 
-static char plugins[PATH_MAX]; /* where the tests' plugins are */
+static const char *plugins; /* where the tests' plugins are */
 static char scratch[] = "/tmp/frag-registry-XXXXXX";
 
 static void set_up(void)
 {
-	ssize_t n = readlink("/proc/self/exe", plugins, sizeof(plugins) - 20);
-
-	cr_assert_gt(n, 0);
-	plugins[n] = '\0';
-	*strrchr(plugins, '/') = '\0';
-	strcpy(strrchr(plugins, '/'), "/sample_plugins");
+	plugins = built("tests/sample_plugins");
 	cr_assert_not_null(mkdtemp(scratch));
 	unsetenv("FRAG_LIBRARY_PATH");
 }

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <built.h>
 #include <frag/run.h>
 
 /* frag/run.h: applications that run in this process. */
@@ -21,15 +21,11 @@
 #define SECOND INT64_C(1000000000)
 #define LIMIT (60 * SECOND)
 
-static char plugins[PATH_MAX];
+static const char *plugins;
 
 static void find_plugins(void)
 {
-	ssize_t n = readlink("/proc/self/exe", plugins, sizeof(plugins) - 20);
-
-	cr_assert_gt(n, 0);
-	*strrchr(plugins, '/') = '\0';
-	strcpy(strrchr(plugins, '/'), "/sample_plugins");
+	plugins = built("tests/sample_plugins");
 }
 
 TestSuite(run_api, .init = find_plugins);

@@ -27,23 +27,6 @@ static inline void written(struct world *w)
 	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
 }
 
-static inline const struct drv_record *kept(const struct world *w, enum drv_record_kind kind,
-					    uint64_t run)
-{
-	for (size_t i = w->kept_count; i-- > 0;)
-		if (w->kept[i].kind == kind && w->kept[i].run == run)
-			return &w->kept[i];
-	return NULL;
-}
-
-static inline bool is_closed(const struct world *w, uint64_t connection)
-{
-	for (size_t i = 0; i < w->closed_count; i++)
-		if (w->closed[i] == connection)
-			return true;
-	return false;
-}
-
 static inline void hello_reporting(struct world *w, uint64_t connection, uint32_t reports)
 {
 	hello_by(w, connection, connection == 1 ? "a" : "b", NULL,

@@ -624,6 +624,24 @@ static inline void say_end(struct world *w, uint64_t connection, uint32_t host, 
 	say_exit(w, connection, host, code, signal, "");
 }
 
+/* The last record of that kind and run that was to be kept. */
+static inline const struct drv_record *kept(const struct world *w, enum drv_record_kind kind,
+					    uint64_t run)
+{
+	for (size_t i = w->kept_count; i-- > 0;)
+		if (w->kept[i].kind == kind && w->kept[i].run == run)
+			return &w->kept[i];
+	return NULL;
+}
+
+static inline bool is_closed(const struct world *w, uint64_t connection)
+{
+	for (size_t i = 0; i < w->closed_count; i++)
+		if (w->closed[i] == connection)
+			return true;
+	return false;
+}
+
 /* Two workers come: a (connection 1) with f1, b (2) with f2. */
 static inline void both_come(struct world *w)
 {

@@ -16,14 +16,6 @@ static void reporter_hello(struct world *w, uint64_t connection, const struct fw
 	say(w, connection, &message);
 }
 
-static bool was_closed(const struct world *w, uint64_t connection)
-{
-	for (size_t i = 0; i < w->closed_count; i++)
-		if (w->closed[i] == connection)
-			return true;
-	return false;
-}
-
 static void end_connection(struct world *w, uint64_t connection)
 {
 	step(w, &(struct drv_event){
@@ -43,7 +35,7 @@ static void expect_refused(struct world *w, uint64_t connection)
 	const struct fw_message *refused = must_take(w, connection, FW_REFUSED);
 	cr_expect_eq(refused->reply_to, 1);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_SESSION_REFUSED);
-	cr_expect(was_closed(w, connection));
+	cr_expect(is_closed(w, connection));
 }
 
 WORLD_TEST(driver_reporter, its_counts_are_those_of_the_lost_worker, NULL)
@@ -131,7 +123,7 @@ WORLD_TEST(driver_reporter, it_may_send_final_counts_only, NULL)
 		if (kinds[i] == FW_REQUEST)
 			message.request.what = FW_REQUEST_STATE;
 		say(w, REPORTER + i, &message);
-		cr_expect(was_closed(w, REPORTER + i), "%s", fw_kind_name(kinds[i]));
+		cr_expect(is_closed(w, REPORTER + i), "%s", fw_kind_name(kinds[i]));
 	}
 	cr_expect_eq(w->closed_count, FRAG_COUNT_OF(kinds));
 	cr_expect_eq(drv_core_session_count(w->core), 2);
@@ -158,8 +150,8 @@ WORLD_TEST(driver_reporter, it_is_no_sign_that_its_worker_lives, NULL)
 	}
 	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard");
-	cr_expect(was_closed(w, 1));
-	cr_expect(was_closed(w, REPORTER), "it ends with its session");
+	cr_expect(is_closed(w, 1));
+	cr_expect(is_closed(w, REPORTER), "it ends with its session");
 }
 
 WORLD_TEST(driver_reporter, a_later_one_takes_the_place_of_the_first, NULL)
@@ -168,8 +160,8 @@ WORLD_TEST(driver_reporter, a_later_one_takes_the_place_of_the_first, NULL)
 
 	reporter_hello(w, REPORTER, a);
 	reporter_hello(w, REPORTER + 1, a);
-	cr_expect(was_closed(w, REPORTER));
-	cr_expect_not(was_closed(w, REPORTER + 1));
+	cr_expect(is_closed(w, REPORTER));
+	cr_expect_not(is_closed(w, REPORTER + 1));
 	say_stats(w, REPORTER + 1, 1, true, 5, 0);
 	cr_expect_eq(w->closed_count, 1);
 }

@@ -45,14 +45,6 @@ static void restore(struct world *w, uint64_t run, const char *name, bool is_wan
 	fragi_free(frame);
 }
 
-static const struct drv_record *kept(const struct world *w, enum drv_record_kind kind, uint64_t run)
-{
-	for (size_t i = w->kept_count; i-- > 0;)
-		if (w->kept[i].kind == kind && w->kept[i].run == run)
-			return &w->kept[i];
-	return NULL;
-}
-
 static void written(struct world *w, const char *why_not)
 {
 	step(w, &(struct drv_event){

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <workerd/page.h>
 #include <workerd/spawn.h>
 
+#include "built.h"
+
 /* The real fraghost, with this test as its workerd. */
 #define PATIENCE_NS 20000000000ll
 #define MS 1000000ll
@@ -35,20 +36,13 @@ static size_t text_bytes;
 
 static void start(void)
 {
-	char program[PATH_MAX], self[PATH_MAX - 64];
 	int sockets[2], pipes[2];
 	struct frag_err err = FRAG_ERR_INIT;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	cr_assert_gt(n, 0);
-	self[n] = '\0';
-	for (int i = 0; i < 3; i++) /* build/tests/unit/x: as build/libexec/frag/fraghost */
-		*strrchr(self, '/') = '\0';
-	snprintf(program, sizeof(program), "%s/libexec/frag/fraghost", self);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
 	cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
 	cr_assert_eq(wrk_page_init(&page), 0);
-	cr_assert_eq(wrk_spawn(&(struct wrk_spawn){.program = program,
+	cr_assert_eq(wrk_spawn(&(struct wrk_spawn){.program = built("libexec/frag/fraghost"),
 						   .environment = environ,
 						   .control_fd = sockets[1],
 						   .ledger_fd = page.fd,

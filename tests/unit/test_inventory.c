@@ -13,6 +13,8 @@
 
 #include <workerd/inventory.h>
 
+#include "built.h"
+
 static int parse(struct wrk_inventory *inventory, const char *amounts, const char *labels,
 		 struct frag_err *err)
 {
@@ -88,16 +90,10 @@ static void make_gpus(void)
 	static const char *const folders[] = {"driver", "driver/nvidia", "driver/nvidia/gpus",
 					      "driver/nvidia/gpus/0000:01:00.0",
 					      "driver/nvidia/gpus/0000:02:00.0"};
-	char path[PATH_MAX], self[PATH_MAX - 64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char path[PATH_MAX];
 
-	cr_assert_gt(n, 0);
-	self[n] = '\0';
-	for (int i = 0; i < 3; i++) /* build/tests/unit/x: as build/libexec/frag/fraghost */
-		*strrchr(self, '/') = '\0';
-	snprintf(program, sizeof(program), "%s/libexec/frag/fraghost", self);
-	snprintf(path, sizeof(path), "%s/tests/cuda", self);
-	setenv("LD_LIBRARY_PATH", path, 1);
+	snprintf(program, sizeof(program), "%s", built("libexec/frag/fraghost"));
+	setenv("LD_LIBRARY_PATH", built("tests/cuda"), 1);
 	setenv("FAKE_CUDA_DEVICES", "3", 1);
 	setenv("FAKE_CUDA_MEMORY", "25769803776", 1);
 	snprintf(proc, sizeof(proc), "/tmp/test_inventory.XXXXXX");

@@ -7,7 +7,7 @@
 #include <graph/op.h>
 
 #include "graph_texts.h"
-#include "rig_ops.h"
+#include "meeting_op.h"
 
 /* Operators in thread pools: which threads run them, and that nothing else changes. */
 
@@ -69,25 +69,6 @@ static int where_compute(void *state, struct frag_tick *tick)
 
 TEST_OP(where, .state_size = sizeof(struct where), FRAG_PORTS(sink_ports),
 	FRAG_PARAMS(where_params));
-
-/* Two of these meet in compute: both must run at the same time. */
-static _Atomic uint32_t met;
-static _Atomic bool missed;
-
-static int meeting_compute(void *state, struct frag_tick *tick)
-{
-	uint32_t both = (atomic_fetch_add(&met, 1) + 2) / 2 * 2;
-	int64_t until = fragi_now_ns() + 10000000000, x;
-
-	while (atomic_load(&met) < both && !atomic_load(&missed))
-		if (fragi_now_ns() > until)
-			atomic_store(&missed, true);
-		else
-			sched_yield();
-	return atomic_load(&missed) ? -ETIMEDOUT : frag_tick_receive_i64(tick, 0, &x);
-}
-
-TEST_OP(meeting, FRAG_PORTS(sink_ports));
 
 /* Computes until another operator has taken so many messages, after some short ticks. */
 struct patient {

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <sched.h>
 
-#include "rig_ops.h"
+#include "meeting_op.h"
 
 /*
  * Threads that run the operators of fragment app, which bear its name; out_cores: where the last
@@ -141,25 +141,6 @@ Test(threads, strict_pinning_wants_all_cores)
 	cr_expect(CPU_EQUAL(&cores, &after), "the caller's cores stay");
 }
 
-/* Two of these meet in compute at each message: both must run at the same time. */
-static _Atomic uint32_t met;
-static _Atomic bool missed;
-
-static int meeting_compute(void *state, struct frag_tick *tick)
-{
-	uint32_t both = (atomic_fetch_add(&met, 1) + 2) / 2 * 2;
-	int64_t until = fragi_now_ns() + 10000000000, x;
-
-	while (atomic_load(&met) < both && !atomic_load(&missed))
-		if (fragi_now_ns() > until)
-			atomic_store(&missed, true);
-		else
-			sched_yield();
-	return atomic_load(&missed) ? -ETIMEDOUT : frag_tick_receive_i64(tick, 0, &x);
-}
-
-static const struct frag_port meeting_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
-TEST_OP(meeting, FRAG_PORTS(meeting_ports));
 TEST_PLUGIN(meeting, &source_type, &meeting_type);
 
 /* Between two messages all threads sleep, and the first that wakes has to wake another. */

@@ -39,13 +39,6 @@ static int beat_compute(void *state, struct frag_tick *tick)
 	return ++s->ticks == s->count ? FRAG_DONE : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The earliest tick was on time. */
 static int beat_stop(void *state, struct frag_op *op)
 {
@@ -55,7 +48,7 @@ static int beat_stop(void *state, struct frag_op *op)
 
 	if (f == NULL || s->ticks == 0)
 		return frag_op_fail(op, -EIO, "cannot write %s: %s", s->file, strerror(errno));
-	qsort(s->late_ns, (size_t)s->ticks, sizeof(*s->late_ns), compare);
+	qsort(s->late_ns, (size_t)s->ticks, sizeof(*s->late_ns), bench_by_size);
 	for (int64_t i = 0; i < s->ticks; i++)
 		missed += s->late_ns[i] - s->late_ns[0] >= s->period_ns;
 	fprintf(f, "%" PRId64 " %" PRId64 " %" PRId64 "\n", missed,

@@ -21,6 +21,14 @@ static inline int64_t bench_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* For qsort, of times. */
+static inline int bench_by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 /*
  * What the operators send: an int64 up to 8 bytes, else the same tensor again and again in a new
  * message.

@@ -205,19 +205,12 @@ static int sink_compute(void *state, struct frag_tick *tick)
 	return r;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Of the times behind the first tenth. */
 static void percentiles(int64_t *times, int64_t count, int64_t *out_p50, int64_t *out_p99)
 {
 	int64_t skipped = count / 10, n = count - skipped;
 
-	qsort(times + skipped, (size_t)n, sizeof(*times), by_size);
+	qsort(times + skipped, (size_t)n, sizeof(*times), bench_by_size);
 	*out_p50 = times[skipped + n / 2];
 	*out_p99 = times[skipped + n * 99 / 100];
 }

@@ -40,13 +40,6 @@ static bool trips_add(struct trips *trips, int64_t ns)
 	return i + 1 >= trips->count;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int trips_write(struct trips *trips, struct frag_op *op, const char *file)
 {
 	int64_t n = trips->seen - trips->warm_up;
@@ -56,7 +49,7 @@ static int trips_write(struct trips *trips, struct frag_op *op, const char *file
 		n = trips->count;
 	if (n < 1)
 		return frag_op_fail(op, -ENODATA, "no round trip was made");
-	qsort(trips->ns, (size_t)n, sizeof(*trips->ns), by_size);
+	qsort(trips->ns, (size_t)n, sizeof(*trips->ns), bench_by_size);
 	f = fopen(file, "w");
 	if (f == NULL)
 		return frag_op_fail(op, -errno, "cannot write %s: %s", file, strerror(errno));
