@@ -357,7 +357,7 @@ def has_threads(name):
         return not re.search("integration/test_(video|runner)$", name)
     # The core of a daemon neither has threads nor calls the system.
     return not (re.match("tests/(sim|fuzz|operators)/", name) or
-                mentions(name, r'^#include "(driver|worker)_world\.h"$'))
+                mentions(name, r'^#include "\w+_world\.h"$'))
 
 
 def in_share(name, share):
