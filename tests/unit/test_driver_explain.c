@@ -96,6 +96,26 @@ WORLD_TEST(driver_explain, a_worker_that_fits_less_well_fits, world_init)
 	}
 }
 
+WORLD_TEST(driver_explain, workers_beyond_those_that_are_shown_are_counted, world_init)
+{
+	enum { KEPT = 32 };
+	const struct fw_placement_row *row;
+
+	client_hello(w, CLIENT, "top");
+	for (uint64_t i = 1; i <= KEPT + 4; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "w%02u", (unsigned int)i);
+		comes(w, CLIENT + i, name, 1);
+	}
+	app(w, wants_two);
+	row = &explained(w, "app", "f1")->placements[0];
+	cr_expect_str_eq(row->worker, "w01");
+	cr_expect_eq(row->other_count, KEPT);
+	cr_expect_str_eq(row->others[KEPT - 1].worker, "w33");
+	cr_expect_eq(row->others_beyond, 3);
+}
+
 WORLD_TEST(driver_explain, what_is_not_there, world_init)
 {
 	const struct fw_message *message;

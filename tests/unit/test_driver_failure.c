@@ -273,6 +273,38 @@ WORLD_TEST(driver_failure, what_could_not_be_wired_is_the_cause_if_nothing_bette
 	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
+/* The first worker that is behind NAT is named as a possible reason, also the last of them. */
+WORLD_TEST(driver_failure, what_could_not_be_wired_names_a_worker_behind_nat, NULL)
+{
+	static const char first[] = "; worker a connects from 10.0.0.9, but",
+			  second[] = "; worker b connects from 10.0.0.9, but";
+	static const struct {
+		bool a_is, b_is;
+		const char *named;
+	} rows[] = {{false, false, NULL},
+		    {true, false, first},
+		    {false, true, second},
+		    {true, true, first}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		to_prepared(w);
+		if (rows[i].a_is)
+			drv_session_find(w->core, 1)->local_address = "192.168.0.2";
+		if (rows[i].b_is)
+			drv_session_find(w->core, 2)->local_address = "192.168.0.2";
+		fail_wiring(w);
+		pass_beating(w, SECOND, 1, 2);
+		assert_has(w->errors, "host 2 could not be connected to");
+		cr_expect_eq(strstr(w->errors, first) != NULL, rows[i].named == first, "%zu: %s", i,
+			     w->errors);
+		cr_expect_eq(strstr(w->errors, second) != NULL, rows[i].named == second, "%zu: %s",
+			     i, w->errors);
+	}
+}
+
 WORLD_TEST(driver_failure, a_connection_that_breaks_counts_at_once, world_init)
 {
 	to_running(w);

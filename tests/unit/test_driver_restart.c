@@ -142,6 +142,25 @@ WORLD_TEST(driver_restart, more_failures_than_its_intensity_are_that_of_the_appl
 	assert_has(w->json, "\"code\": \"host_crashed\"");
 }
 
+/* What is not awaited any more has not ended, so all was not done; another result stays. */
+WORLD_TEST(driver_restart, what_is_not_awaited_is_not_done, restarting_runs)
+{
+	static const enum fragi_summary_result rows[][2] = {
+		{FRAGI_SUMMARY_DONE, FRAGI_SUMMARY_STOPPED},
+		{FRAGI_SUMMARY_STOPPED, FRAGI_SUMMARY_STOPPED},
+		{FRAGI_SUMMARY_FAILED, FRAGI_SUMMARY_FAILED}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct drv_host *host = &w->core->apps[0]->hosts[1];
+
+		w->core->apps[0]->summary.result = rows[i][0];
+		host->replacement.is_given_up = false;
+		drv_replace_not_awaited(host);
+		cr_expect_eq(w->core->apps[0]->summary.result, rows[i][1], "%zu", i);
+		cr_expect(host->replacement.is_given_up);
+	}
+}
+
 WORLD_TEST(driver_restart, failures_further_apart_than_the_period_do_not_add_up, restarting_runs)
 {
 	for (uint64_t epoch = 2; epoch < 8; epoch++) {

@@ -231,19 +231,24 @@ WORLD_TEST(driver_session, a_worker_whose_own_address_is_another_is_behind_nat, 
 {
 	static const struct {
 		const char *peer, *local, *seen; /* NULL: it is not */
+		const char *announced;
 	} cases[] = {
 		{"10.0.0.2:48284", "192.168.0.2",
-		 "from 10.0.0.2, but its own address is 192.168.0.2,"},
+		 "from 10.0.0.2, but its own address is 192.168.0.2,",
+		 "--announce-address 10.0.0.2"},
 		{"10.0.0.2:48284", "10.0.0.2", NULL},
 		{"10.0.0.2:48284", "::ffff:10.0.0.2", NULL},
 		{"10.0.0.2:48284", "", NULL},
-		{"10.0.0.2:48284", "10.0.0.20", "from 10.0.0.2, but its own address is 10.0.0.20,"},
+		{"10.0.0.2:48284", "10.0.0.20", "from 10.0.0.2, but its own address is 10.0.0.20,",
+		 "--announce-address 10.0.0.2"},
 		{"[::ffff:10.0.0.2]:48284", "10.0.0.2", NULL},
 		{"[::ffff:10.0.0.2]:48284", "10.0.0.3",
-		 "from 10.0.0.2, but its own address is 10.0.0.3,"},
+		 "from 10.0.0.2, but its own address is 10.0.0.3,", "--announce-address 10.0.0.2"},
 		{"[fd00::2]:48284", "fd00::2", NULL},
-		{"[fd00::2]:48284", "fd00::3", "from fd00::2, but its own address is fd00::3,"},
+		{"[fd00::2]:48284", "fd00::3", "from fd00::2, but its own address is fd00::3,",
+		 "--announce-address fd00::2"},
 	};
+	char remedy[100];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct drv_session *session;
@@ -259,8 +264,15 @@ WORLD_TEST(driver_session, a_worker_whose_own_address_is_another_is_behind_nat, 
 		session->local_address = cases[i].local;
 		text = drv_session_translation(session);
 		cr_assert_eq(text != NULL, cases[i].seen != NULL, "%zu: %s", i, text);
-		if (text != NULL)
-			cr_expect_not_null(strstr(text, cases[i].seen), "%s", text);
+		if (text == NULL)
+			continue;
+		cr_expect_not_null(strstr(text, cases[i].seen), "%s", text);
+		cr_expect_null(strstr(text, "--worker-address"), "it offers another address");
+		session->worker_address = cases[i].local;
+		text = drv_session_translation(session);
+		snprintf(remedy, sizeof(remedy), "--worker-address %s:PORT-PORT", cases[i].local);
+		cr_expect_not_null(strstr(text, remedy), "%s", text);
+		cr_expect_not_null(strstr(text, cases[i].announced), "%s", text);
 	}
 }
 

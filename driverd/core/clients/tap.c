@@ -39,8 +39,7 @@ struct drv_taps {
 
 static const struct drv_host *host_of(const struct drv_app *app, const struct tap *tap)
 {
-	return tap->fragment < app->spec->fragment_count ? app->fragments[tap->fragment].host
-							 : NULL;
+	return app->fragments[tap->fragment].host;
 }
 
 static uint32_t minor_of(const struct tap *tap)
