@@ -64,9 +64,10 @@ LONGEST = ("integration/test_top", "integration/test_failures", "integration/tes
 LONG = re.compile(r"(integration|hostile|tests/conformance)/")
 PARTS_WITH_OTHERS = 8
 QUEUES = re.compile(r"tests/unit/test_(queue|pump|pump_spin|pump_backup|lock)$")
-# These look at pages, headers, makefiles and packages, or count instructions of a core: a checker
-# of the programs' memory and threads has nothing to see there.
-ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python)$|tests/scale/")
+# These look at pages, headers, makefiles and packages, load frag into a Python that has no checker,
+# or count instructions of a core: a checker of the programs' memory and threads has nothing to see
+# there.
+ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python|holoscan_programs)$|tests/scale/")
 LOOK_S = 0.5  # whether the cores are idle
 ENOUGH_IDLE = 0.2
 EXIT_S = 20  # for processes to exit after the program that started them
