@@ -44,6 +44,7 @@ class Page(victim.Victim):
                     self.assertFalse(f["exact"], f)
                     self.assertLess(f["sent"], 1 << 60)
                 self.assert_nothing_left()
-                self.assert_clean_logs()
+                # Its host may crash, as it counts where the page says; none beside it may.
+                self.assert_clean_logs(but="scribbled/fragment1: ")
                 self.bystander.check_goes_on()
         self.bystander.end()
