@@ -44,8 +44,8 @@ def expressions(value):
 
 class Rules(unittest.TestCase):
     def test_names_are_those_of_the_page(self):
-        with open(os.path.join(cluster.TOP, "fragctl", "metrics.c")) as f:
-            names = set(re.findall(r'\{"(frag_\w+)"', f.read()))
+        with open(os.path.join(cluster.TOP, "docs", "OBSERVE.md")) as f:
+            names = set(re.findall(r"^\| (frag_\w+) \|", f.read(), re.M))
         with open(os.path.join(GRAFANA, "alerts.yml")) as f:
             asked = f.read() + " ".join(e for _, e in expressions("1m"))
         asked = {re.sub("_(bucket|count|sum)$", "", name) for name in re.findall(r"frag_\w+", asked)}
