@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <base/alloc.h>
+#include <fragctl/child.h>
 #include <fragctl/composed.h>
 #include <graph/clocks.h>
 #include <graph/pools.h>
@@ -172,4 +175,54 @@ const char *ctl_composed_sum(const struct ctl_composed *composed, char *out, siz
 		 plural(composed->fragment_count), composed->op_count, plural(composed->op_count),
 		 flows, plural(flows));
 	return out;
+}
+
+struct composing_result {
+	struct frag_err failure;
+	bool is_reported;
+};
+
+struct composing {
+	struct ctl_graph *graph;
+	int (*work)(struct ctl_graph *graph);
+	struct composing_result *result; /* in memory that both processes share */
+};
+
+static int compose_in_child(void *arg)
+{
+	const struct composing *composing = arg;
+	struct ctl_graph *graph = composing->graph;
+	int exit_code = composing->work(graph);
+
+	if (graph->failure.code == 0 && graph->diag.count > 0)
+		graph->failure = graph->diag.items[0];
+	*composing->result = (struct composing_result){graph->failure, graph->is_reported};
+	return exit_code;
+}
+
+int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
+{
+	struct composing_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct composing composing = {graph, work, shared};
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code;
+
+	if (shared == MAP_FAILED) {
+		frag_err_set(&graph->failure, -errno, "cannot start a process: %s",
+			     strerror(errno));
+		return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
+	}
+	if (ctl_child_run(ctl_graph_name(graph), compose_in_child, &composing, &exit_code, &err) ==
+	    0) {
+		graph->failure = shared->failure;
+		graph->is_reported = shared->is_reported;
+	} else {
+		ctl_diag_print(&graph->diag);
+		ctl_complain("%s", err.text);
+		graph->failure = graph->diag.count > 0 ? graph->diag.items[0] : err;
+		exit_code = fragi_failure_exit(fragi_err_failure(&graph->failure));
+	}
+	munmap(shared, sizeof(*shared));
+	return exit_code;
 }

@@ -27,5 +27,14 @@ int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed
 void ctl_composed_fini(struct ctl_composed *composed);
 /* "2 fragments, 4 operators, 3 flows" into out. Returns out. */
 const char *ctl_composed_sum(const struct ctl_composed *composed, char *out, size_t size);
+/*
+ * Does work on a graph in a child: what the graph loads is somebody's code, and a library that
+ * crashes or hangs is a finding, not the end of the tool. It must be called before this process has
+ * any thread or library. The child runs for 60 s at most, and prints everything itself; work
+ * returns an exit code, and leaves the first error in graph->failure or graph->diag: code and error
+ * are handed back. When the child crashed or hung, prints what graph->diag held before; the first
+ * of that, or else the crash, is then the failure.
+ */
+int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
 
 #endif

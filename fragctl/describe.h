@@ -72,11 +72,9 @@ void ctl_paths_json(struct ctl_json *json, const struct fragi_spec *spec,
 		    const struct ctl_composed *composed);
 
 /*
- * What `fragctl describe` prints, for people and as one JSON document.
+ * Prints the plan as one JSON document.
  * - digest: of the plan (report.h); NULL: leaves it out
  */
-void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed *composed,
-			FILE *out);
 void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
 			     const char *digest, FILE *out);
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/log.h>
 #include <fragctl/graph.h>
-#include <fragctl/pipeline.h>
 #include <fragctl/python.h>
-
-#define LINE_MAX_BYTES 1400
 
 int ctl_exit_of(int r)
 {
@@ -28,7 +23,7 @@ int ctl_diag_exit(const struct fragi_diag *diag)
 
 void ctl_diag_print(const struct fragi_diag *diag)
 {
-	char line[LINE_MAX_BYTES];
+	char line[CTL_ERR_LINE_SIZE];
 
 	for (size_t i = 0; i < diag->count; i++)
 		fragi_log_print("%s%s\n", diag->items[i].file[0] == '\0' ? "fragctl: " : "",
@@ -60,64 +55,6 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 			program,
 			"there is no file \"%.200s\"; a graph in a line stands behind -e: %s -e '%.200s'",
 			graph->path, program, graph->path);
-	return CTL_OK;
-}
-
-static void fail_with(const struct frag_err *err, int code)
-{
-	char line[LINE_MAX_BYTES];
-
-	ctl_fail_document(code, fragi_err_failure(err), fragi_err_line(err, line, sizeof(line)));
-}
-
-/* All errors are printed; the document has the first. */
-static int refuse_invalid(struct ctl_graph *graph)
-{
-	int code = ctl_graph_check(graph);
-
-	if (code != CTL_OK && graph->diag.count > 0)
-		fail_with(&graph->diag.items[0], code);
-	return code;
-}
-
-int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
-{
-	struct frag_err *err = &graph->failure;
-	int r;
-
-	*err = (struct frag_err)FRAG_ERR_INIT;
-	*out_help = false;
-	r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
-	if (r != CTL_OK)
-		return r;
-	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
-			      graph->configs.count, graph->sets.items, graph->sets.count,
-			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
-	if (r < 0) {
-		frag_err_set(err, r, "%s", frag_strerror(r));
-		return ctl_fail_with(fragi_err_failure(err), "%s", err->text);
-	}
-	if (graph->line != NULL)
-		graph->source.source.graph.file = "graph of -e"; /* as --print-yaml prints it */
-	r = fragi_spec_parse_partial(&graph->source.source, &graph->diag, &graph->spec);
-	if (graph->spec != NULL)
-		fragi_spec_log_remarks(graph->spec);
-	if (r < 0 && graph->spec != NULL)
-		return refuse_invalid(graph);
-	if (r < 0) {
-		ctl_diag_print(&graph->diag);
-		if (graph->diag.count != 0)
-			*err = graph->diag.items[0];
-		frag_err_set(err, r, "%s", frag_strerror(r));
-		r = fragi_failure_exit(fragi_err_failure(err));
-		fail_with(err, r);
-		return r;
-	}
-	assert(graph->spec != NULL && "a graph without an error has been read");
-	if (graph->spec->help_wanted) {
-		*out_help = true;
-		fputs(fragi_spec_arguments_help(graph->spec), stdout);
-	}
 	return CTL_OK;
 }
 

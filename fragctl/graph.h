@@ -51,9 +51,24 @@ struct ctl_graph {
 		.text = &(graph).library_path                                                          \
 	}
 
+/* As sentences name it. */
+static inline const char *ctl_graph_name(const struct ctl_graph *graph)
+{
+	return graph->line != NULL ? "-e" : graph->path;
+}
 /* Takes the one operand APP.yaml, or none after -e. Returns CTL_OK or CTL_USAGE, complained. */
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
 		   char **args, int arg_count);
+/*
+ * Frees what was parsed, but for the application's name and folder: who runs the graph parses the
+ * source again. Returns 0 or -ENOMEM.
+ */
+int ctl_graph_forget(struct ctl_graph *graph);
+/* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
+int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry);
+void ctl_graph_fini(struct ctl_graph *graph);
+
+/* validate.c */
 /*
  * Reads and parses; prints the errors, if there are any also those that only plugins show. Returns
  * CTL_OK, or the exit code of graph->failure; *out_help: --help was among the arguments and has
@@ -61,31 +76,17 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*
- * Frees what was parsed, but for the application's name and folder: who runs the graph parses the
- * source again. Returns 0 or -ENOMEM.
+ * A verb that says what is right or wrong with a graph, to people or with --output json to
+ * programs: reads the graph that the command line names, and does work on it in a child
+ * (ctl_in_child). Returns an exit code.
  */
-int ctl_graph_forget(struct ctl_graph *graph);
-/*
- * Does work on a graph in a child: what the graph loads is somebody's code, and a library that
- * crashes or hangs is a finding, not the end of the tool. It must be called before this process has
- * any thread or library. The child runs for 60 s at most, and prints everything itself; work
- * returns an exit code, and leaves the first error in graph->failure or graph->diag: code and error
- * are handed back. When the child crashed or hung, prints what graph->diag held before; the first
- * of that, or else the crash, is then the failure.
- */
-int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
-/*
- * Composes what could be read, in a child, and prints all errors, those of the text included, or
- * that there are none. Returns an exit code.
- */
-int ctl_graph_check(struct ctl_graph *graph);
-/* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
-int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry);
-void ctl_graph_fini(struct ctl_graph *graph);
+int ctl_report_verb(int argc, char **argv, const char *program, const char *headline,
+		    int (*work)(struct ctl_graph *graph));
 
 /* A registry with the folders of a text DIR:DIR (NULL: none). Returns 0 or negative errno. */
 int ctl_registry_create(const char *library_path, const char *app_folder,
 			struct fragi_registry **out_registry);
+#define CTL_ERR_LINE_SIZE 1400u /* of an error and its place, for people */
 /* All errors, a line each, on stderr. */
 void ctl_diag_print(const struct fragi_diag *diag);
 /* The exit code of the first error; CTL_OK: there is none. */

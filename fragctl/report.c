@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,45 +180,4 @@ void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
 	json_prediction(&json, graph->prediction);
 	ctl_json_end(&json);
 	fragi_arena_fini(&texts.arena);
-}
-
-int ctl_report_verb(int argc, char **argv, const char *program, const char *headline,
-		    int (*work)(struct ctl_graph *graph))
-{
-	struct ctl_graph graph = {0};
-	struct ctl_common common = {0};
-	struct fragi_texts operands = {0};
-	const char *output = NULL;
-	const struct fragi_flag table[] = {
-		CTL_GRAPH_FLAGS(graph),
-		CTL_OUTPUT_FLAG(output),
-		CTL_COMMON_FLAGS(common),
-	};
-	const struct fragi_flags flags = {
-		.program = program,
-		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
-		.headline = headline,
-		.flags = table,
-		.count = FRAG_COUNT_OF(table),
-		.rest = "arguments of the application",
-	};
-	bool help = false;
-	int rest, exit_code;
-
-	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &exit_code))
-		goto out;
-	exit_code = ctl_output(output, &graph.is_json)
-			    ? ctl_graph_take(&graph, program, &operands, argv + rest, argc - rest)
-			    : CTL_USAGE;
-	if (exit_code != CTL_OK)
-		goto out;
-	exit_code = ctl_graph_read(&graph, &help);
-	if (exit_code == CTL_OK && !help)
-		exit_code = ctl_in_child(&graph, work);
-	if (!help)
-		ctl_report(&graph, NULL);
-out:
-	fragi_texts_fini(&operands);
-	ctl_graph_fini(&graph);
-	return exit_code;
 }

@@ -14,14 +14,6 @@
 void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed);
 
 /*
- * A verb that says what is right or wrong with a graph, to people or with --output json to
- * programs: reads the graph that the command line names, and does work on it in a child
- * (ctl_in_child). Returns an exit code.
- */
-int ctl_report_verb(int argc, char **argv, const char *program, const char *headline,
-		    int (*work)(struct ctl_graph *graph));
-
-/*
  * The digest of a plan: the SHA-256 of what ctl_describe_print_json prints of it, in lower-case
  * hexadecimal. The same texts always give the same digest.
  * Returns an exit code; an error has been printed.

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
-#include <errno.h>
+#include <assert.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include <fragctl/predict.h>
-#include <fragctl/child.h>
 #include <fragctl/composed.h>
+#include <fragctl/pipeline.h>
+#include <fragctl/predict.h>
 #include <fragctl/report.h>
 #include <graph/pools.h>
-
-static const char *name_of(const struct ctl_graph *graph)
-{
-	return graph->line != NULL ? "-e" : graph->path;
-}
 
 /* Prints what is wrong, with what the text alone has shown, or that all is right. */
 static int check(struct ctl_graph *graph)
@@ -29,7 +21,7 @@ static int check(struct ctl_graph *graph)
 	ctl_diag_print(&graph->diag);
 	fragi_pools_warn(&graph->warnings);
 	if (exit_code == CTL_OK && !graph->is_json) {
-		printf("%s: ok: %s\n", name_of(graph),
+		printf("%s: ok: %s\n", ctl_graph_name(graph),
 		       ctl_composed_sum(&composed, sum, sizeof(sum)));
 		if (prediction != NULL)
 			printf("predicted from rates and budgets:\n%s", prediction);
@@ -42,58 +34,103 @@ static int check(struct ctl_graph *graph)
 	return exit_code;
 }
 
-struct composing_result {
-	struct frag_err failure;
-	bool is_reported;
-};
-
-struct composing {
-	struct ctl_graph *graph;
-	int (*work)(struct ctl_graph *graph);
-	struct composing_result *result; /* in memory that both processes share */
-};
-
-static int compose_in_child(void *arg)
+static void fail_with(const struct frag_err *err, int code)
 {
-	const struct composing *composing = arg;
-	struct ctl_graph *graph = composing->graph;
-	int exit_code = composing->work(graph);
+	char line[CTL_ERR_LINE_SIZE];
 
-	if (graph->failure.code == 0 && graph->diag.count > 0)
-		graph->failure = graph->diag.items[0];
-	*composing->result = (struct composing_result){graph->failure, graph->is_reported};
-	return exit_code;
+	ctl_fail_document(code, fragi_err_failure(err), fragi_err_line(err, line, sizeof(line)));
 }
 
-int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
+/* All errors are printed; the document has the first. */
+static int refuse_invalid(struct ctl_graph *graph)
 {
-	struct composing_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-					       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct composing composing = {graph, work, shared};
-	struct frag_err err = FRAG_ERR_INIT;
-	int exit_code;
+	int code = ctl_in_child(graph, check);
 
-	if (shared == MAP_FAILED) {
-		frag_err_set(&graph->failure, -errno, "cannot start a process: %s",
-			     strerror(errno));
-		return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
+	if (code != CTL_OK && graph->diag.count > 0)
+		fail_with(&graph->diag.items[0], code);
+	return code;
+}
+
+int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
+{
+	struct frag_err *err = &graph->failure;
+	int r;
+
+	*err = (struct frag_err)FRAG_ERR_INIT;
+	*out_help = false;
+	r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
+	if (r != CTL_OK)
+		return r;
+	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
+			      graph->configs.count, graph->sets.items, graph->sets.count,
+			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
+	if (r < 0) {
+		frag_err_set(err, r, "%s", frag_strerror(r));
+		return ctl_fail_with(fragi_err_failure(err), "%s", err->text);
 	}
-	if (ctl_child_run(name_of(graph), compose_in_child, &composing, &exit_code, &err) == 0) {
-		graph->failure = shared->failure;
-		graph->is_reported = shared->is_reported;
-	} else {
+	if (graph->line != NULL)
+		graph->source.source.graph.file = "graph of -e"; /* as --print-yaml prints it */
+	r = fragi_spec_parse_partial(&graph->source.source, &graph->diag, &graph->spec);
+	if (graph->spec != NULL)
+		fragi_spec_log_remarks(graph->spec);
+	if (r < 0 && graph->spec != NULL)
+		return refuse_invalid(graph);
+	if (r < 0) {
 		ctl_diag_print(&graph->diag);
-		ctl_complain("%s", err.text);
-		graph->failure = graph->diag.count > 0 ? graph->diag.items[0] : err;
-		exit_code = fragi_failure_exit(fragi_err_failure(&graph->failure));
+		if (graph->diag.count != 0)
+			*err = graph->diag.items[0];
+		frag_err_set(err, r, "%s", frag_strerror(r));
+		r = fragi_failure_exit(fragi_err_failure(err));
+		fail_with(err, r);
+		return r;
 	}
-	munmap(shared, sizeof(*shared));
-	return exit_code;
+	assert(graph->spec != NULL && "a graph without an error has been read");
+	if (graph->spec->help_wanted) {
+		*out_help = true;
+		fputs(fragi_spec_arguments_help(graph->spec), stdout);
+	}
+	return CTL_OK;
 }
 
-int ctl_graph_check(struct ctl_graph *graph)
+int ctl_report_verb(int argc, char **argv, const char *program, const char *headline,
+		    int (*work)(struct ctl_graph *graph))
 {
-	return ctl_in_child(graph, check);
+	struct ctl_graph graph = {0};
+	struct ctl_common common = {0};
+	struct fragi_texts operands = {0};
+	const char *output = NULL;
+	const struct fragi_flag table[] = {
+		CTL_GRAPH_FLAGS(graph),
+		CTL_OUTPUT_FLAG(output),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = program,
+		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
+		.headline = headline,
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+		.rest = "arguments of the application",
+	};
+	bool help = false;
+	int rest, exit_code;
+
+	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &exit_code))
+		goto out;
+	exit_code = ctl_output(output, &graph.is_json)
+			    ? ctl_graph_take(&graph, program, &operands, argv + rest, argc - rest)
+			    : CTL_USAGE;
+	if (exit_code != CTL_OK)
+		goto out;
+	exit_code = ctl_graph_read(&graph, &help);
+	if (exit_code == CTL_OK && !help)
+		exit_code = ctl_in_child(&graph, work);
+	if (!help)
+		ctl_report(&graph, NULL);
+out:
+	fragi_texts_fini(&operands);
+	ctl_graph_fini(&graph);
+	return exit_code;
 }
 
 int ctl_validate(int argc, char **argv)
