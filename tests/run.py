@@ -370,7 +370,7 @@ def in_share(name, share):
 
 def shares_memory(name):
     if name.startswith("tests/unit/"):
-        pattern = r"pthread_|\brig\.h|event_based|scheduler|frag_run|fragi_run"
+        pattern = r"pthread_|\brig\.h|\bstore_rig\.h|event_based|scheduler|frag_run|fragi_run"
         return not QUEUES.match(name) and mentions(name, pattern)
     return not name.startswith("hostile/")  # those attacked are daemons, which have one thread
 
