@@ -228,6 +228,40 @@ Test(driver_difference, what_the_driver_has_decided_needs_one_of_the_application
 	       "the application: its clock or deadlines");
 }
 
+/* Each part of a variable counts, of the readers the first like the last. */
+Test(driver_difference, variables_are_made_with_the_application)
+{
+#define V "v: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.rx, f3.rx]}"
+	static const char head[] = "frag: 1\napplication: app\nfragments:\n"
+				   "  f1: {operators: {tx: {type: t}, rx: {type: t}}}\n"
+				   "  f2: {operators: {tx: {type: t}, rx: {type: t}}}\n"
+				   "  f3: {operators: {tx: {type: t}, rx: {type: t}}}\n";
+	static const char *const rows[] = {
+		V,
+		"w: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.rx, f3.rx]}",
+		"v: {type: f64, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.rx, f3.rx]}",
+		"v: {type: f32, shape: [6], writer: f1.tx, readers: [f1.rx, f2.rx, f3.rx]}",
+		"v: {type: f32, shape: [3, 2], writer: f1.tx, readers: [f1.rx, f2.rx, f3.rx]}",
+		"v: {type: f32, shape: [2, 3], writer: f2.tx, readers: [f1.rx, f2.rx, f3.rx]}",
+		"v: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.tx, f2.rx, f3.rx]}",
+		"v: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.tx, f3.rx]}",
+		"v: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.rx, f3.tx]}",
+		"v: {type: f32, shape: [2, 3], writer: f1.tx, readers: [f1.rx, f2.rx]}",
+		V ", u: {type: f32, writer: f1.tx, readers: [f2.rx]}",
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		char before[1024], after[1024];
+
+		snprintf(before, sizeof(before), "%svariables: {" V "}\n", head);
+		snprintf(after, sizeof(after), "%svariables: {%s}\n", head, rows[i]);
+		cr_expect_eq(effect_between(before, after),
+			     i == 0 ? FW_EFFECT_NONE : FW_EFFECT_APPLICATION, "%s", rows[i]);
+		cr_expect_eq(effect_between(after, before),
+			     i == 0 ? FW_EFFECT_NONE : FW_EFFECT_APPLICATION, "%s", rows[i]);
+	}
+}
+
 Test(driver_difference, remarks_and_order_in_the_text_are_none)
 {
 	static struct drv_differences found;

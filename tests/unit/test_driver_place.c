@@ -145,6 +145,29 @@ Test(driver_timer, short_memory_is_reported)
 	drv_timers_fini(&heap);
 }
 
+/* A timer is due from when it fires until it is set or cancelled. */
+Test(driver_timer, what_is_set_anew_is_not_due)
+{
+	struct drv_timers heap = {0};
+	struct drv_timer timer = {.fire = fire};
+
+	for (int cancels = 0; cancels < 2; cancels++) {
+		fired_count = 0;
+		cr_assert_eq(drv_timer_set(&heap, &timer, 5), 0);
+		drv_timers_run(&heap, 4, NULL);
+		cr_expect_not(timer.is_due);
+		drv_timers_run(&heap, 5, NULL);
+		cr_expect(timer.is_due);
+		cr_expect_eq(fired_count, 1);
+		if (cancels)
+			drv_timer_cancel(&heap, &timer);
+		else
+			cr_assert_eq(drv_timer_set(&heap, &timer, 9), 0);
+		cr_expect_not(timer.is_due, "%d", cancels);
+	}
+	drv_timers_fini(&heap);
+}
+
 Test(driver_timer, timers_fire_in_order_whatever_was_moved_and_cancelled)
 {
 	static struct drv_timer timers[1000];

@@ -111,6 +111,29 @@ WORLD_TEST(driver_tap, a_tap_follows_its_host_and_ends_with_the_application, NUL
 	cr_expect_null(w->core->waiting);
 }
 
+/* Half of the time after the last one is enough: what was held up comes in haste. */
+WORLD_TEST(driver_tap, a_message_that_comes_too_early_is_left_out, NULL)
+{
+	static const struct {
+		int64_t after_ns;
+		bool is_passed;
+	} rows[] = {{0, false}, {SECOND / 2 - 1, false}, {SECOND / 2, true}, {SECOND, true}};
+	uint32_t id;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	cr_expect_eq(tap(w, CLIENT, 2, "f1", SECOND)->failure.code, FRAGI_FAILURE_NONE);
+	id = must_take(w, 1, FW_HOST_TAP)->host_tap.tap;
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		pass_message(w, 1, 1, id);
+		cr_assert_not_null(taken(w, CLIENT, FW_TAPPED), "%zu", i);
+		pass(w, rows[i].after_ns);
+		pass_message(w, 1, 1, id);
+		cr_expect_eq(taken(w, CLIENT, FW_TAPPED) != NULL, rows[i].is_passed, "%zu", i);
+		pass_beating(w, SECOND, 1, CLIENT);
+	}
+}
+
 WORLD_TEST(driver_tap, taps_are_bounded, NULL)
 {
 	two_run(w, two_fragments);

@@ -29,7 +29,7 @@ struct asking {
 	const struct fw_swap *wanted;
 	struct fragi_spec *spec; /* of the present source */
 	struct drv_host *host;
-	const char *named, *old; /* the library that is replaced: in the graph, and now */
+	const char *old; /* the library that is replaced, as it is called now */
 	struct fw_failure failure;
 };
 
@@ -145,7 +145,6 @@ static int find_library(struct asking *a)
 		return fail(a, FRAGI_FAILURE_USAGE,
 			    "a library with \"=\" in its name, as %s, cannot be replaced",
 			    found->library);
-	a->named = found->named;
 	a->old = found->library;
 	return 0;
 }
