@@ -562,6 +562,65 @@ MISTAKES_IN_SINGLE = (
      "24:17: inside double quotes a backslash begins an escape, and this is none; write two of them, or single quotes around the text"),
 )
 
+# Subgraphs with two instances each.
+NESTED = """\
+frag: 1
+application: app
+subgraphs:
+  inner:
+    operators:
+      fwd: {type: forward}
+      side: {type: forward}
+    flows: [fwd.out -> side.in]
+    ports: {data_in: fwd.in, data_out: {out: side.out}}
+  cam:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 3}]}
+      pass: {subgraph: inner}
+    flows: [tx.out -> pass.data_in]
+    ports: {video: pass.data_out}
+operators:
+  a: {subgraph: cam}
+  b: {subgraph: cam}
+  rx: {type: ping_rx}
+  ry: {type: ping_rx}
+flows:
+  - a.video -> rx.in
+  - b.video -> ry.in
+"""
+MISTAKES_IN_NESTED = (
+    ("data_in: fwd.in",
+     "data_in: fwd.inn",
+     '9:22: subgraphs.inner: port "data_in": fwd.inn: no input "inn"; did you mean "in"?'),
+    ("{out: side.out}",
+     "side.ot",
+     '9:40: subgraphs.inner: port "data_out": side.ot: no output "ot"; its outputs: out'),
+    ("{out: side.out}",
+     "{out: side.in}",
+     '9:46: subgraphs.inner: port "data_out": side.in: this is an input, and a flow begins at an output; its outputs: out'),
+    ("{out: side.out}",
+     "{out: sid.out}",
+     '9:46: subgraphs.inner: port "data_out": unknown operator "sid"; did you mean "side"?'),
+    ("video: pass.data_out",
+     "video: pass.data_ot",
+     '15:20: subgraphs.cam: port "video": pass.data_ot: subgraph "inner" has no port "data_ot"; did you mean "data_out"?'),
+    ("video: pass.data_out",
+     "video: {out: pass.data_in}",
+     '15:26: subgraphs.cam: port "video": pass.data_in: this is an input, and a flow begins at an output; its outputs: out'),
+    ("tx.out -> pass.data_in",
+     "tx.ot -> pass.data_in",
+     '14:13: subgraphs.cam: flow end tx.ot: no output "ot"; its outputs: out'),
+    ("tx.out -> pass.data_in",
+     "tx.out -> pass.data",
+     '14:13: subgraphs.cam: flow end pass.data: subgraph "inner" has no port "data"; its inputs: data_in'),
+    ("fwd.out -> side.in",
+     "fwd.out -> side.out",
+     '8:13: subgraphs.inner: flow end side.out: this is an output, and a flow ends at an input; its inputs: in'),
+    ("a.video -> rx.in",
+     "a.vido -> rx.in",
+     '22:5: flow end a.vido: subgraph "cam" has no port "vido"; did you mean "video"?'),
+)
+
 
 class Mistakes(cluster.ClusterTest):
     def errors(self, graph):
@@ -573,9 +632,11 @@ class Mistakes(cluster.ClusterTest):
     def test_the_graph_has_none(self):
         self.assertEqual(self.errors(GRAPH), (0, []))
         self.assertEqual(self.errors(SINGLE), (0, []))
+        self.assertEqual(self.errors(NESTED), (0, []))
 
     def test_one_mistake_gives_one_error(self):
-        for graph, mistakes in (GRAPH, MISTAKES), (SINGLE, MISTAKES_IN_SINGLE):
+        for graph, mistakes in (GRAPH, MISTAKES), (SINGLE, MISTAKES_IN_SINGLE), \
+                (NESTED, MISTAKES_IN_NESTED):
             for right, wrong, error in mistakes:
                 with self.subTest(wrong=wrong):
                     self.assertEqual(graph.count(right), 1, right)

@@ -49,6 +49,7 @@ struct fragi_made_interface {
 	const char *port;                  /* of op or inner; NULL: left out */
 	bool is_directed;                  /* dir was given */
 	enum frag_dir dir;
+	const struct fragi_node *place; /* in the graph; NULL: C adds it */
 };
 
 struct fragi_making {

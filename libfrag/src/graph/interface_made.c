@@ -53,7 +53,8 @@ const char *fragi_made_execution(const struct fragi_making *making,
 #define refuse(table, made, ...)                                                                   \
 	do {                                                                                       \
 		(table)->fragment->info.has_gaps = true;                                           \
-		fragi_making_fail((table)->fragment, -EINVAL, (made)->subgraph->place,             \
+		fragi_making_fail((table)->fragment, -EINVAL,                                      \
+				  (made)->place != NULL ? (made)->place : (made)->subgraph->place, \
 				  (made)->subgraph->subject, __VA_ARGS__);                         \
 	} while (0)
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <graph/resolve_end.h>
+#include <text/subgraph.h>
 
 #define ADVICE_PORTS_MAX 64
 
@@ -112,12 +113,30 @@ static bool find_op(struct fragi_resolving *resolving, const struct fragi_spec_e
 	return false;
 }
 
+/* Where the end is written: in a flow, or in the subgraph whose port stands there. */
+static const struct fragi_node *place_of(const struct fragi_spec_end *end)
+{
+	return end->place != NULL && end->place->inner != NULL ? end->place->inner->place
+							       : end->place;
+}
+
+/* What an error calls the end. Returns out. */
+static const char *name_of(const struct fragi_spec_end *end, const char *fragment, const char *op,
+			   char out[FRAGI_SUBGRAPH_INNER_SIZE])
+{
+	if (end->place != NULL && end->place->inner != NULL)
+		return fragi_subgraph_inner_text(end->place->inner, out, FRAGI_SUBGRAPH_INNER_SIZE);
+	snprintf(out, FRAGI_SUBGRAPH_INNER_SIZE, "flow end %s.%s%s%s", fragment, op,
+		 end->port != NULL ? "." : "", end->port != NULL ? end->port : "");
+	return out;
+}
+
 static bool find_only_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 			   enum frag_dir dir, struct fragi_end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
-	char advice[512];
+	char advice[512], name[FRAGI_SUBGRAPH_INNER_SIZE];
 	size_t count = 0;
 
 	if (op->has_gaps)
@@ -134,15 +153,15 @@ static bool find_only_port(struct fragi_resolving *resolving, const struct fragi
 		return false;
 	if (count == 0)
 		fragi_resolving_error(
-			resolving, from->place, "flow end %s.%s: the operator has no %ss%s",
-			fragment->name, op->name, dir_text(dir),
+			resolving, place_of(from), "%s: the operator has no %ss%s",
+			name_of(from, fragment->name, op->name, name), dir_text(dir),
 			strcmp(op->name, FRAGI_START_OP) == 0
 				? "; it begins execution flows: to operators without inputs, or to " FRAG_INPUT_EXEC
 				: "");
 	else
-		fragi_resolving_error(resolving, from->place,
-				      "flow end %s.%s: several could be meant; name the port%s",
-				      fragment->name, op->name,
+		fragi_resolving_error(resolving, place_of(from),
+				      "%s: several could be meant; name the port%s",
+				      name_of(from, fragment->name, op->name, name),
 				      advise_ports(resolving, advice, sizeof(advice), "", op, dir));
 	return false;
 }
@@ -154,7 +173,7 @@ static enum fragi_found find_port(struct fragi_resolving *resolving,
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
 	enum fragi_found found = FRAGI_FOUND_NOTHING;
-	char advice[512];
+	char advice[512], name[FRAGI_SUBGRAPH_INNER_SIZE];
 
 	if (from->port == NULL)
 		return find_only_port(resolving, from, dir, end) ? FRAGI_FOUND_END
@@ -169,8 +188,8 @@ static enum fragi_found find_port(struct fragi_resolving *resolving,
 	}
 	if (found == FRAGI_FOUND_NOTHING && !op->has_gaps)
 		fragi_resolving_error(
-			resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
-			op->name, from->port, dir_text(dir), from->port,
+			resolving, place_of(from), "%s: no %s \"%s\"%s",
+			name_of(from, fragment->name, op->name, name), dir_text(dir), from->port,
 			advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
 	return found;
 }
@@ -252,10 +271,19 @@ void fragi_end_refuse_direction(struct fragi_resolving *resolving,
 				const struct fragi_end *end)
 {
 	const struct fragi_op_info *op = &resolving->fragments[end->fragment].ops[end->op];
-	char text[FRAGI_END_SIZE], advice[512];
+	const struct fragi_subgraph_inner *inner = from->place != NULL && from->place->inner != NULL
+							   ? from->place->inner->directed
+							   : NULL;
+	char name[FRAGI_SUBGRAPH_INNER_SIZE], advice[512];
 
-	fragi_resolving_error(resolving, from->place, "flow end %s: this is an %s, and a flow %s%s",
-			      fragi_end_text(resolving->fragments, end, text, sizeof(text)),
+	if (inner != NULL)
+		fragi_subgraph_inner_text(inner, name, sizeof(name));
+	else
+		snprintf(name, sizeof(name), "flow end %s.%s.%s",
+			 resolving->fragments[end->fragment].name, op->name,
+			 op->ports[end->port].name);
+	fragi_resolving_error(resolving, inner != NULL ? inner->place : from->place,
+			      "%s: this is an %s, and a flow %s%s", name,
 			      dir == FRAG_IN ? "output" : "input",
 			      dir == FRAG_IN ? "ends at an input" : "begins at an output",
 			      advise_ports(resolving, advice, sizeof(advice), "", op, dir));

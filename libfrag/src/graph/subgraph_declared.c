@@ -37,6 +37,7 @@ static int add_interface(struct frag_subgraph *subgraph,
 		.port = interface->port,
 		.is_directed = interface->is_directed,
 		.dir = interface->dir,
+		.place = interface->place,
 	};
 	struct fragi_made_interface *rows;
 

@@ -117,7 +117,7 @@ static bool list_port(struct fragi_builder *builder, const char *fragment, const
 				below = inner->graph->first_port;
 			if (below == NULL)
 				fragi_builder_error(
-					builder, inner->graph->place, fragment,
+					builder, port->inner[i].place, fragment,
 					"port \"%s\" of %s stands for a port that %s does not have",
 					name, prefix, op);
 			else if (!list_port(builder, fragment, op, below, name, out))
@@ -132,6 +132,7 @@ static bool list_port(struct fragi_builder *builder, const char *fragment, const
 			.port = port->inner[i].port,
 			.is_directed = port->dir != FRAGI_SUBGRAPH_ANY,
 			.dir = port->dir == FRAGI_SUBGRAPH_OUT ? FRAG_OUT : FRAG_IN,
+			.place = port->inner[i].place,
 		};
 	}
 	return true;

@@ -24,7 +24,8 @@ enum fragi_node_kind {
 	FRAGI_NODE_MAP,
 };
 
-struct fragi_origin; /* builder.h */
+struct fragi_origin;         /* builder.h */
+struct fragi_subgraph_inner; /* subgraph.h */
 
 struct fragi_node {
 	enum fragi_node_kind kind;
@@ -45,6 +46,8 @@ struct fragi_node {
 	struct fragi_node *first, *last; /* children, in the order of the file */
 	struct fragi_node *next;         /* sibling */
 	const struct fragi_origin *origin; /* what an instance of a subgraph has; else NULL */
+	/* the end of a flow that a subgraph names, in this node's place; else NULL */
+	const struct fragi_subgraph_inner *inner;
 };
 
 /*

@@ -451,7 +451,8 @@ static void add_flows(struct expansion *x, const struct level *level, struct fra
 			child = copy_of(x->builder, level, child);
 		if (child == NULL)
 			return;
-		flow = fragi_subgraph_flow(x->builder, child, x->fragment, level->prefix);
+		flow = fragi_subgraph_flow(x->builder, child, x->fragment, level->prefix,
+					   level->prefix != NULL ? level->graph->name : NULL);
 		if (flow == NULL)
 			return;
 		if (flow == child && level->prefix != NULL) {
@@ -580,7 +581,7 @@ void fragi_subgraphs_expand(struct fragi_builder *builder)
 	rewritten.count = 0;
 	for (struct fragi_node *child = flows->first; child != NULL; child = next) {
 		next = child->next;
-		flow = fragi_subgraph_flow(builder, child, NULL, NULL);
+		flow = fragi_subgraph_flow(builder, child, NULL, NULL, NULL);
 		if (flow == NULL)
 			return;
 		fragi_subgraph_append(&rewritten, flow);

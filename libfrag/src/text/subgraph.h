@@ -17,10 +17,19 @@
 #define FRAGI_SUBGRAPH_OPERATORS_MAX 20000 /* made by instances, in an application */
 #define FRAGI_SUBGRAPH_NODES_MAX 300000    /* copied for instances, in an application */
 
-/* What an interface port stands for; port NULL: the operator's only one. */
+/* What an interface port stands for, or an end of a flow in a subgraph, as it is written. */
 struct fragi_subgraph_inner {
-	const char *op, *port;
+	const char *op, *port;          /* port NULL: the operator's only one */
+	const char *graph;              /* the subgraph */
+	const char *name;               /* of the port; NULL: op is the end of a flow */
+	const struct fragi_node *place; /* of the text */
+	/* the nearest that states a direction: {in: ...}, or the end of a flow; NULL: none */
+	const struct fragi_subgraph_inner *directed;
 };
+#define FRAGI_SUBGRAPH_INNER_SIZE 512
+/* subgraph_flow.c: what an error calls it: "subgraphs.GRAPH: port "NAME": OP.PORT"; returns out */
+const char *fragi_subgraph_inner_text(const struct fragi_subgraph_inner *inner, char *out,
+				      size_t size);
 
 enum fragi_subgraph_dir { FRAGI_SUBGRAPH_ANY, FRAGI_SUBGRAPH_IN, FRAGI_SUBGRAPH_OUT };
 
@@ -116,10 +125,10 @@ struct fragi_node *fragi_subgraph_substitute(struct fragi_builder *builder,
  * subgraph_flow.c: returns the flow with its ends put into qualified names and inner ports: the
  * node itself where nothing changes, else a new one. NULL: out of memory.
  * - fragment: whose flow it is; NULL: one between fragments
- * - prefix: the instance whose subgraph declares the flow; NULL: none
+ * - prefix, graph: the instance whose subgraph declares the flow, and that; NULL: none
  */
 struct fragi_node *fragi_subgraph_flow(struct fragi_builder *builder, struct fragi_node *node,
-				       const char *fragment, const char *prefix);
+				       const char *fragment, const char *prefix, const char *graph);
 /* Splits "a.x -> b.y" at its one arrow. Returns whether it has one. */
 bool fragi_subgraph_split(struct fragi_builder *builder, const char *text, const char **out_from,
 			  const char **out_to);

@@ -143,6 +143,8 @@ static void read_inner(struct fragi_builder *builder, const struct fragi_subgrap
 {
 	const struct fragi_node *child = node->kind == FRAGI_NODE_LIST ? node->first : node;
 	size_t count = node->kind == FRAGI_NODE_LIST ? node->count : 1;
+	const bool is_directed = port->dir != FRAGI_SUBGRAPH_ANY;
+	struct fragi_subgraph_inner *inner;
 	char subject[SUBJECT_SIZE], what[FRAG_NAME_MAX + 16];
 	const char *text;
 	char *op, *dot;
@@ -166,7 +168,13 @@ static void read_inner(struct fragi_builder *builder, const struct fragi_subgrap
 		dot = strchr(op, '.');
 		if (dot != NULL)
 			*dot++ = '\0';
-		port->inner[port->inner_count++] = (struct fragi_subgraph_inner){op, dot};
+		inner = &port->inner[port->inner_count++];
+		*inner = (struct fragi_subgraph_inner){.op = op,
+						       .port = dot,
+						       .graph = graph->name,
+						       .name = port->name,
+						       .place = child,
+						       .directed = is_directed ? inner : NULL};
 		if (dot != NULL && fragi_port_is_execution(dot))
 			take_direction(builder, graph, child, dot, port);
 	}

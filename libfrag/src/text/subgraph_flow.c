@@ -8,9 +8,11 @@
 struct ends {
 	struct fragi_builder *builder;
 	const char *fragment; /* of the flow; NULL: between fragments */
+	const char *graph;    /* the subgraph that declares the flow; NULL: none */
 	const char *text;     /* as it is written */
 	const struct fragi_node *place;
-	enum fragi_subgraph_dir dir; /* what must stand there */
+	const struct fragi_subgraph_inner *inner; /* where a subgraph names the end; else NULL */
+	enum fragi_subgraph_dir dir;              /* what must stand there */
 	struct fragi_node *list;
 	bool is_changed; /* an interface port or a prefix was replaced */
 	bool failed;     /* an error was reported */
@@ -58,9 +60,34 @@ static bool may_be(const struct ends *ends, const struct fragi_subgraph *graph,
 
 #define ends_error(ends, ...)                                                                      \
 	do {                                                                                       \
-		fragi_builder_error((ends)->builder, (ends)->place, NULL, __VA_ARGS__);            \
+		fragi_builder_error((ends)->builder,                                               \
+				    (ends)->inner != NULL ? (ends)->inner->place : (ends)->place,  \
+				    NULL, __VA_ARGS__);                                            \
 		(ends)->failed = true;                                                             \
 	} while (0)
+
+const char *fragi_subgraph_inner_text(const struct fragi_subgraph_inner *inner, char *out,
+				      size_t size)
+{
+	const char *dot = inner->port != NULL ? "." : "";
+	const char *port = inner->port != NULL ? inner->port : "";
+
+	if (inner->name != NULL)
+		snprintf(out, size, "subgraphs.%s: port \"%s\": %.80s%s%.80s", inner->graph,
+			 inner->name, inner->op, dot, port);
+	else
+		snprintf(out, size, "subgraphs.%s: flow end %.200s", inner->graph, inner->op);
+	return out;
+}
+
+/* What an error calls the end: as the flow has it, or the subgraph where that names a port. */
+static const char *name_of(const struct ends *ends, char *out, size_t size)
+{
+	if (ends->inner != NULL)
+		return fragi_subgraph_inner_text(ends->inner, out, size);
+	snprintf(out, size, "flow end %.200s", ends->text);
+	return out;
+}
 
 static const char *advise_ports(const struct ends *ends, char *out, size_t size, const char *word,
 				const struct fragi_subgraph *graph)
@@ -89,25 +116,27 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 {
 	const struct fragi_subgraph_port *only = NULL, *port;
 	size_t count = 0;
-	char advice[512];
+	char advice[512], what[FRAGI_SUBGRAPH_INNER_SIZE];
 
 	if (name != NULL) {
 		port = fragi_subgraph_port(ends->builder, graph, name);
 		if (port != NULL && (port->is_invalid || may_be(ends, graph, port)))
 			return port;
+		if (port != NULL && ends->inner != NULL) /* NULL: the flow may be wrong */
+			ends->inner = ends->inner->directed;
+		name_of(ends, what, sizeof(what));
 		ends->failed = true;
 		if (port != NULL)
-			ends_error(
-				ends,
-				"flow end %.200s: port \"%s\" of subgraph \"%s\" is an %s, and a flow %s%s",
-				ends->text, name, graph->name,
-				ends->dir == FRAGI_SUBGRAPH_IN ? "output" : "input",
-				ends->dir == FRAGI_SUBGRAPH_IN ? "ends at an input"
-							       : "begins at an output",
-				advise_ports(ends, advice, sizeof(advice), "", graph));
+			ends_error(ends,
+				   "%s: port \"%s\" of subgraph \"%s\" is an %s, and a flow %s%s",
+				   what, name, graph->name,
+				   ends->dir == FRAGI_SUBGRAPH_IN ? "output" : "input",
+				   ends->dir == FRAGI_SUBGRAPH_IN ? "ends at an input"
+								  : "begins at an output",
+				   advise_ports(ends, advice, sizeof(advice), "", graph));
 		else if (!graph->lost_ports)
-			ends_error(ends, "flow end %.200s: subgraph \"%s\" has no port \"%.80s\"%s",
-				   ends->text, graph->name, name,
+			ends_error(ends, "%s: subgraph \"%s\" has no port \"%.80s\"%s", what,
+				   graph->name, name,
 				   advise_ports(ends, advice, sizeof(advice), name, graph));
 		return NULL;
 	}
@@ -125,14 +154,31 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 	ends->failed = true;
 	if (graph->lost_ports)
 		return NULL;
+	name_of(ends, what, sizeof(what));
 	if (count == 0)
-		ends_error(ends,
-			   "flow end %.200s: subgraph \"%s\" has no %ss; declare `ports:` in it",
-			   ends->text, graph->name, dir_text(ends->dir));
+		ends_error(ends, "%s: subgraph \"%s\" has no %ss; declare `ports:` in it", what,
+			   graph->name, dir_text(ends->dir));
 	else
-		ends_error(ends, "flow end %.200s: several could be meant; name the port%s",
-			   ends->text, advise_ports(ends, advice, sizeof(advice), "", graph));
+		ends_error(ends, "%s: several could be meant; name the port%s", what,
+			   advise_ports(ends, advice, sizeof(advice), "", graph));
 	return NULL;
+}
+
+/* What a port stands for which itself stands there for another, which may state the direction. */
+static const struct fragi_subgraph_inner *within(const struct ends *ends,
+						 const struct fragi_subgraph_inner *outer,
+						 const struct fragi_subgraph_inner *inner)
+{
+	struct fragi_subgraph_inner *copy;
+
+	if (outer == NULL || outer->directed == NULL || inner->directed != NULL)
+		return inner;
+	copy = fragi_builder_alloc(ends->builder, 1, sizeof(*copy));
+	if (copy == NULL)
+		return inner;
+	*copy = *inner;
+	copy->directed = outer->directed;
+	return copy;
 }
 
 /*
@@ -143,6 +189,7 @@ static void add(struct ends *ends, const char *fragment, const char *op, const c
 {
 	const struct fragi_subgraph_instance *instance = find_instance(ends, fragment, op);
 	struct fragi_builder *builder = ends->builder;
+	const struct fragi_subgraph_inner *outer_inner = ends->inner;
 	const struct fragi_subgraph_port *outer;
 	struct fragi_node *node;
 	const char *name;
@@ -154,14 +201,17 @@ static void add(struct ends *ends, const char *fragment, const char *op, const c
 		for (size_t i = 0; outer != NULL && i < outer->inner_count; i++) {
 			name = fragi_subgraph_join(builder, op, outer->inner[i].op);
 			if (name == NULL || !fragi_subgraph_spend(builder, ends->place))
-				return;
+				break;
+			ends->inner = within(ends, outer_inner, &outer->inner[i]);
 			add(ends, fragment, name, outer->inner[i].port);
 		}
+		ends->inner = NULL;
 		return;
 	}
 	node = fragi_subgraph_node(builder, FRAGI_NODE_SCALAR, ends->place, NULL);
 	if (node == NULL)
 		return;
+	node->inner = ends->inner;
 	node->text = fragi_arena_printf(&builder->spec->arena, "%s%s%s%s%s",
 					ends->fragment == NULL ? fragment : "",
 					ends->fragment == NULL ? "." : "", op,
@@ -183,6 +233,18 @@ static char *take_part(char **rest)
 	return part;
 }
 
+/* An end of a flow of a subgraph; all instances have the same one. */
+static const struct fragi_subgraph_inner *end_in(const struct ends *ends, const char *text,
+						 const struct fragi_node *place)
+{
+	struct fragi_subgraph_inner *end = fragi_builder_alloc(ends->builder, 1, sizeof(*end));
+
+	if (end != NULL)
+		*end = (struct fragi_subgraph_inner){
+			.op = text, .graph = ends->graph, .place = place, .directed = end};
+	return end;
+}
+
 /* Adds what the text of an end stands for. */
 static void add_text(struct ends *ends, const struct fragi_node *place, const char *text,
 		     const char *prefix)
@@ -197,12 +259,14 @@ static void add_text(struct ends *ends, const struct fragi_node *place, const ch
 	if (fragment == NULL)
 		fragment = take_part(&rest);
 	op = rest != NULL ? take_part(&rest) : "";
+	ends->inner = ends->graph != NULL ? end_in(ends, text, place) : NULL;
 	if (prefix != NULL) {
 		op = fragi_subgraph_join(ends->builder, prefix, op);
 		ends->is_changed = true;
 	}
 	if (op != NULL)
 		add(ends, fragment, op, rest);
+	ends->inner = NULL;
 }
 
 /* A value about which an error was reported, so that no further one is. */
@@ -330,9 +394,9 @@ static struct fragi_node *rewrite_arrow(struct ends *ends, struct fragi_node *no
 }
 
 struct fragi_node *fragi_subgraph_flow(struct fragi_builder *builder, struct fragi_node *node,
-				       const char *fragment, const char *prefix)
+				       const char *fragment, const char *prefix, const char *graph)
 {
-	struct ends ends = {.builder = builder, .fragment = fragment};
+	struct ends ends = {.builder = builder, .fragment = fragment, .graph = graph};
 
 	if (node->is_reported)
 		return node;
