@@ -123,10 +123,10 @@ static void report(const struct tracing *tracing)
 	fragi_format_duration(sums.error_ns, error, sizeof(error));
 	/* the summary of a run has stdout for itself */
 	fprintf(tracing->wish.is_of_run ? stderr : stdout,
-		"%s: %" PRIu64 " ticks and %" PRIu64 " messages of %" PRIu32
-		" host%s, clocks to within %s\n",
+		"%s: %" PRIu64 " ticks and %" PRIu64 " messages of %" PRIu32 " host%s, %s%s\n",
 		tracing->wish.file, sums.ticks, sums.messages, sums.hosts,
-		sums.hosts == 1 ? "" : "s", error);
+		sums.hosts == 1 ? "" : "s", sums.error_ns == 0 ? "one clock" : "clocks to within ",
+		sums.error_ns == 0 ? "" : error);
 	if (tracing->has_ended && !tracing->wish.is_of_run)
 		ctl_complain("the application ended meanwhile: the trace ends with it");
 	if (sums.lost_records > 0 || sums.lost_chunks > 0)
