@@ -109,7 +109,7 @@ static int change(struct apply *apply, const struct fw_changes *changes, uint64_
 		return code;
 	ctl_service_show_remark(made->changes.remark);
 	*out_run = made->run;
-	if (made->changes.effect == FW_EFFECT_APPLICATION)
+	if (made->changes.effect >= FW_EFFECT_FRAGMENT)
 		code = await(apply, made->run);
 	fw_message_free(made);
 	return code;

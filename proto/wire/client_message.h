@@ -130,7 +130,7 @@ struct fw_answer {
 };
 /* what a client waits for; `run` of the message says of what */
 enum fw_milestone {
-	FW_RUNNING = 1, /* all its operators were started; or it ended without that */
+	FW_RUNNING = 1, /* all its hosts run, none is started again; or it ended without that */
 	FW_ENDED,
 };
 struct fw_await {

@@ -77,8 +77,8 @@ class Apply(ServiceTest):
                          {"left.dial.value: 1 -> 7": "set", "right.dial.value: 2 -> 5": "set",
                           "right.dial.title: a -> b": "fragment"})
         w.wait_line("left.dial: now 7, soft")
+        self.assertEqual({h["state"] for h in self.application("dial")["hosts"]}, {"running"}, "apply has waited")
         w.wait_line("right.dial: begins with 5")
-        self.wait_until("it runs", lambda: {h["state"] for h in self.application("dial")["hosts"]} == {"running"})
         after = self.pids()
         self.assertEqual(after["left"], before["left"])
         self.assertNotEqual(after["right"], before["right"])
@@ -148,11 +148,23 @@ class Apply(ServiceTest):
         self.ok("restart", "dial")
         self.assertEqual(set(self.pids()), {"left", "right"})
 
+    def test_a_fragment_that_does_not_come_to_run_again(self):
+        """What its start failed of is the failure of apply."""
+        self.begin()
+        left, right = (GRAPH % dict(FORM, intensity=2)).split("  right:")
+        graph = self.write("bad.yaml", left + "  right:" + right.replace("5ms", "often"))
+        code, said = self.ctl("apply", "dial", graph)
+        self.assertNotEqual(code, 0, said.stdout + said.stderr)
+        self.assertNotIn("was started again", said.stdout)
+        self.assertIn('"often" is not a valid duration', said.stderr)
+        self.assertEqual(self.application("dial")["state"], "failed")
+
     def test_restarts_are_bounded_by_on_failure(self):
         self.begin()
         self.ok("apply", "dial", self.graph(intensity=1))
-        self.ok("apply", "dial", self.graph(intensity=1, other="b"))
-        self.wait_until("it runs", lambda: {h["state"] for h in self.application("dial")["hosts"]} == {"running"})
+        self.assertEqual(self.ok("apply", "dial", self.graph(intensity=1, other="b")).splitlines()[-1],
+                         "dial: right was started again")
+        self.assertEqual({h["state"] for h in self.application("dial")["hosts"]}, {"running"})
         self.fails(5, "as often as its on_failure allows; try again later", "apply", "dial",
                    self.graph(intensity=1, other="c"))
         self.assertEqual(self.application("dial")["state"], "running")

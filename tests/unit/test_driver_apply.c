@@ -190,6 +190,40 @@ static const struct fw_message *outcome_of(struct world *w, uint64_t run)
 	return taken(w, CLIENT, FW_OUTCOME);
 }
 
+/* Whoever awaits that it runs waits until the host that was started again does. */
+WORLD_TEST(driver_apply, it_runs_again_when_its_hosts_do, runs)
+{
+	const struct fw_message *create, *m;
+
+	cr_assert_not_null(outcome_of(w, 1), "%s", w->log);
+	cr_assert_not_null(apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_null(outcome_of(w, 1), "it is not prepared yet");
+	say_exit(w, 2, 2, 137, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	create = must_take(w, 2, FW_HOST_CREATE);
+	speaking_epoch[2] = create->epoch;
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME));
+	say_prepared(w, 2, 2, "f2", false);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "it is not wired yet");
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "it is not started yet");
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	m = must_take(w, CLIENT, FW_OUTCOME);
+	cr_expect_eq(m->outcome.reached, FW_RUNNING);
+	cr_expect_eq(m->run, 1);
+}
+
+/* One that fails too often has not come to run. */
+WORLD_TEST(driver_apply, an_application_that_is_to_fail_does_not_run_again, runs)
+{
+	cr_assert_not_null(apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
+	w->many_end = true;
+	fails(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
+	cr_expect_neq(outcome_of(w, 1)->outcome.reached, FW_RUNNING);
+}
+
 WORLD_TEST(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_before, NULL)
 {
 	const struct fw_message *m;

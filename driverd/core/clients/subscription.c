@@ -92,6 +92,15 @@ static int send_unknown(struct drv_session *client)
 	return drv_send(client, &message);
 }
 
+/* Whether all hosts run, also those that were started again, and it is not to fail. */
+static bool runs(const struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (drv_host_is_restarting(&app->hosts[i]))
+			return false;
+	return app->times.running_ns != 0 && app->end < DRV_END_FAILED;
+}
+
 /* Returns 0 when it has come, -EAGAIN, or -ENOMEM. */
 static int serve_await(struct drv_session *client)
 {
@@ -100,9 +109,8 @@ static int serve_await(struct drv_session *client)
 	const struct drv_ended *ended;
 
 	if (app != NULL)
-		return client->await.until == FW_RUNNING && app->times.running_ns != 0
-			       ? send_running(client, app)
-			       : -EAGAIN;
+		return client->await.until == FW_RUNNING && runs(app) ? send_running(client, app)
+								      : -EAGAIN;
 	ended = drv_history_find(&core->history, client->await.run);
 	if (ended != NULL && ended->change > core->settled_change)
 		return -EAGAIN; /* until it is on the disk */
