@@ -154,7 +154,8 @@ class OfItsOwn(victim.Victim):
     """The liar runs fragment2 of an application, and a real worker fragment1."""
 
     def begin_with_liar(self):
-        self.d = self.driver(self.app, "--output", "json", "--start-timeout", "2s",
+        self.d = self.driver(self.app, "--output", "json", "--start-timeout",
+                             "%dms" % (2000 * cluster.times_slower()),
                              app_args=("--tx_pause", "1ms"))
         self.liar = liar.Worker(self.address, fragments=(b"fragment2",))
         self.a = self.worker("--once", "--name", "a", fragments="fragment1")

@@ -5,6 +5,7 @@ import os
 import random
 
 import victim  # first: it knows where the others are
+import cluster
 import middle
 
 SEED = int(os.environ.get("FRAG_TEST_SEED", random.randrange(1 << 30)))
@@ -16,9 +17,10 @@ class Fields(victim.Victim):
         """A short application whose second worker connects through the middle. Returns what was
         sent there."""
         m = None
-        self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS="1000")
+        self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS=cluster.dead_ms(1000))
         self.forget()
-        self.d = self.driver(self.app, "--output", "json", "--start-timeout", "3s",
+        self.d = self.driver(self.app, "--output", "json", "--start-timeout",
+                             "%dms" % (3000 * cluster.times_slower()),
                              app_args=("--count", "30", "--tx_pause", "1ms"))
         try:
             m = middle.Middle(self.address, change, by_frame=True)
