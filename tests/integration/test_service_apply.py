@@ -151,13 +151,10 @@ class Apply(ServiceTest):
     def test_a_fragment_that_does_not_come_to_run_again(self):
         """What its start failed of is the failure of apply."""
         self.begin()
-        left, right = (GRAPH % dict(FORM, intensity=2)).split("  right:")
-        graph = self.write("bad.yaml", left + "  right:" + right.replace("5ms", "often"))
-        code, said = self.ctl("apply", "dial", graph)
+        code, said = self.ctl("apply", "dial", self.graph(other="refused"))
         self.assertNotEqual(code, 0, said.stdout + said.stderr)
         self.assertNotIn("was started again", said.stdout)
-        self.assertIn('"often" is not a valid duration', said.stderr)
-        self.assertEqual(self.application("dial")["state"], "failed")
+        self.assertIn("this title is refused", said.stderr)
 
     def test_restarts_are_bounded_by_on_failure(self):
         self.begin()

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An operator that prints the value of its dynamic parameter when it starts and when it changes. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <frag/frag.h>
 
@@ -24,6 +26,8 @@ static int dial_start(void *state, struct frag_op *op)
 {
 	struct dial *s = state;
 
+	if (strcmp(s->title, "refused") == 0)
+		return frag_op_fail(op, -EINVAL, "this title is refused");
 	s->shown = s->value;
 	printf("begins with %" PRId64 "\n", s->value);
 	return 0;

@@ -81,10 +81,14 @@ struct drv_restarts {
 	uint32_t earlier;  /* of these, by a driver before: it is not known when */
 	uint32_t moves;    /* the same for processes that took over */
 	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
-	/* the first failure of those that follow one another; its texts are owned */
+	/*
+	 * The first failure of those that follow one another, or the first after a restart that a
+	 * person asked for; its texts are owned.
+	 */
 	enum fragi_failure first_code;
 	char *first, *first_op;
-	char *last; /* the sentence of the last one; owned; NULL: none */
+	bool first_is_asked; /* so far it is the restart itself */
+	char *last;          /* the sentence of the last one; owned; NULL: none */
 };
 
 /*

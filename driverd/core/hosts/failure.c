@@ -99,7 +99,8 @@ static int keep(char **at, const char *text)
 }
 
 /* Keeps the failure. Returns 0 or -ENOMEM. */
-static int note(struct drv_host *host, const struct fw_failure *failure, uint32_t before)
+static int note(struct drv_host *host, const struct fw_failure *failure, uint32_t before,
+		bool is_asked)
 {
 	struct drv_restarts *r = &host->restarts;
 	const uint32_t intensity = host->on_failure->intensity;
@@ -115,8 +116,9 @@ static int note(struct drv_host *host, const struct fw_failure *failure, uint32_
 	result = keep(&r->last, failure->sentence);
 	if (r->begun_ns == NULL || result < 0)
 		return -ENOMEM;
-	if (before > 0)
+	if (before > 0 && !r->first_is_asked)
 		return 0;
+	r->first_is_asked = is_asked;
 	r->first_code = failure->code;
 	result = keep(&r->first, failure->sentence);
 	return result < 0 ? result : keep(&r->first_op, failure->op);
@@ -189,7 +191,7 @@ static void restart_or_fail(struct drv_host *host, const struct fw_failure *fail
 		fail_for_good(host, before, failure);
 		return;
 	}
-	if (note(host, failure, before) < 0) {
+	if (note(host, failure, before, is_asked) < 0) {
 		drv_app_fail_for_memory(app);
 		return;
 	}
