@@ -368,14 +368,25 @@ PROCESS_TEST(receiver_frozen_and_killed_within_messages)
 	receiver_ends(60000, frozen_first);
 }
 
-/* The kernel, as UCX meets it below the gate: it takes a message in two parts. */
+/* The kernel, as UCX meets it below the gate. */
 static struct {
 	struct fragi_socket_calls calls;
-	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags, const void *caller);
-	bool is_armed, has_begun, has_failed;
+	const struct fragi_socket_calls *system;
 	pid_t receiver;
+	/* It takes a message in two parts. */
+	bool is_armed, has_begun, has_failed;
 	int failure; /* of the second part, an errno; 0: that of a receiver which is killed */
+	/* So many sends until the receiver is killed; first: counted from the first connect. */
+	int first_sends, sends;
 } kernel;
+
+static void kill_receiver(void)
+{
+	siginfo_t ended;
+
+	kill(kernel.receiver, SIGKILL);
+	waitid(P_PID, (id_t)kernel.receiver, &ended, WEXITED | WNOWAIT);
+}
 
 static ssize_t first_part(int fd, const struct msghdr *message, int flags, const void *caller)
 {
@@ -384,15 +395,13 @@ static ssize_t first_part(int fd, const struct msghdr *message, int flags, const
 
 	memcpy(parts, message->msg_iov, message->msg_iovlen * sizeof(*parts));
 	parts[half.msg_iovlen - 1].iov_len /= 2;
-	return kernel.sendmsg(fd, &half, flags, caller);
+	return kernel.system->sendmsg(fd, &half, flags, caller);
 }
 
 static ssize_t kernel_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
 {
-	siginfo_t ended;
-
 	if (!kernel.is_armed || kernel.has_failed)
-		return kernel.sendmsg(fd, message, flags, caller);
+		return kernel.system->sendmsg(fd, message, flags, caller);
 	if (!kernel.has_begun) {
 		kernel.has_begun = true;
 		/* Or it has perhaps read all by the time it is killed, and resets nothing. */
@@ -404,9 +413,36 @@ static ssize_t kernel_sendmsg(int fd, const struct msghdr *message, int flags, c
 		errno = kernel.failure;
 		return -1;
 	}
-	kill(kernel.receiver, SIGKILL);
-	waitid(P_PID, (id_t)kernel.receiver, &ended, WEXITED | WNOWAIT);
-	return kernel.sendmsg(fd, message, flags, caller);
+	kill_receiver();
+	return kernel.system->sendmsg(fd, message, flags, caller);
+}
+
+static ssize_t kernel_send(int fd, const void *data, size_t size, int flags, const void *caller)
+{
+	if (kernel.sends > 0 && --kernel.sends == 0)
+		kill_receiver();
+	return kernel.system->send(fd, data, size, flags, caller);
+}
+
+static int kernel_connect(int fd, const struct sockaddr *address, socklen_t size,
+			  const void *caller)
+{
+	if (kernel.first_sends > 0)
+		kernel.sends = kernel.first_sends;
+	kernel.first_sends = 0;
+	return kernel.system->connect(fd, address, size, caller);
+}
+
+static void stand_below_the_gate(void)
+{
+	struct fragi_socket_switch *calls = fragi_socket_switch();
+
+	kernel.system = calls->system;
+	kernel.calls = *calls->system;
+	kernel.calls.connect = kernel_connect;
+	kernel.calls.send = kernel_send;
+	kernel.calls.sendmsg = kernel_sendmsg;
+	calls->system = &kernel.calls;
 }
 
 static void within_a_send(struct host *host, pid_t pid, size_t bytes)
@@ -417,13 +453,8 @@ static void within_a_send(struct host *host, pid_t pid, size_t bytes)
 
 static void a_send_fails(size_t bytes, int failure)
 {
-	struct fragi_socket_switch *calls = fragi_socket_switch();
-
-	kernel.calls = *calls->system;
-	kernel.sendmsg = kernel.calls.sendmsg;
-	kernel.calls.sendmsg = kernel_sendmsg;
+	stand_below_the_gate();
 	kernel.failure = failure;
-	calls->system = &kernel.calls;
 	receiver_ends(bytes, within_a_send);
 	cr_assert(kernel.has_failed);
 }
@@ -442,6 +473,29 @@ Test(ucx_processes, receiver_killed_between_parts_of_a_message, .init = over_ucx
 Test(ucx_processes, a_send_that_fails_ends_the_connection_and_not_the_host, .init = over_ucx)
 {
 	a_send_fails(8 << 20, ENOBUFS);
+}
+
+/*
+ * The first sends, the gate's and UCX's, connect the two. Which of two connections is kept depends
+ * on chance, so each is tried several times.
+ */
+Test(ucx_processes, receiver_killed_before_each_of_the_first_sends, .init = over_ucx)
+{
+	stand_below_the_gate();
+	for (int i = 0; i < 20; i++) {
+		struct host host = {0};
+		int other;
+
+		kernel.receiver = spawn(child_streams_in, 0, &other);
+		kernel.first_sends = 1 + i % 4;
+		host_open(&host, 1, other, 't', 0);
+		send_one(&host, 2 << 20);
+		cr_assert(wait_for(&host, is_lost), "%d", i);
+		cr_assert_eq(kernel.first_sends + kernel.sends, 0, "%d", i);
+		host_close(&host);
+		end(kernel.receiver);
+		cr_assert_eq(atomic_load(&live_buffers), 0);
+	}
 }
 
 static void sender_is_killed(size_t bytes)

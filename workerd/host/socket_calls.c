@@ -22,6 +22,8 @@ EXPORTED int fragi_exported_connect(int fd, const struct sockaddr *address,
 				    socklen_t size) __asm__("connect");
 EXPORTED int fragi_exported_getpeername(int fd, struct sockaddr *address,
 					socklen_t *size) __asm__("getpeername");
+EXPORTED ssize_t fragi_exported_send(int fd, const void *data, size_t size,
+				     int flags) __asm__("send");
 EXPORTED ssize_t fragi_exported_sendmsg(int fd, const struct msghdr *message,
 					int flags) __asm__("sendmsg");
 
@@ -30,6 +32,7 @@ static int (*next_accept)(int, struct sockaddr *, socklen_t *);
 static int (*next_accept4)(int, struct sockaddr *, socklen_t *, int);
 static int (*next_connect)(int, const struct sockaddr *, socklen_t);
 static int (*next_getpeername)(int, struct sockaddr *, socklen_t *);
+static ssize_t (*next_send)(int, const void *, size_t, int);
 static ssize_t (*next_sendmsg)(int, const struct msghdr *, int);
 
 static int system_listen(int fd, int backlog)
@@ -54,6 +57,12 @@ static int system_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 	return next_getpeername(fd, address, size);
 }
 
+static ssize_t system_send(int fd, const void *data, size_t size, int flags, const void *caller)
+{
+	(void)caller;
+	return next_send(fd, data, size, flags);
+}
+
 static ssize_t system_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
 {
 	(void)caller;
@@ -65,6 +74,7 @@ static const struct fragi_socket_calls system_calls = {
 	.accept = system_accept,
 	.connect = system_connect,
 	.getpeername = system_getpeername,
+	.send = system_send,
 	.sendmsg = system_sendmsg,
 };
 
@@ -78,6 +88,7 @@ static void find_next(void)
 	*(void **)&next_accept4 = dlsym(RTLD_NEXT, "accept4");
 	*(void **)&next_connect = dlsym(RTLD_NEXT, "connect");
 	*(void **)&next_getpeername = dlsym(RTLD_NEXT, "getpeername");
+	*(void **)&next_send = dlsym(RTLD_NEXT, "send");
 	*(void **)&next_sendmsg = dlsym(RTLD_NEXT, "sendmsg");
 	atomic_store(&the_switch.now, &system_calls);
 }
@@ -121,6 +132,11 @@ int fragi_exported_connect(int fd, const struct sockaddr *address, socklen_t siz
 int fragi_exported_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 {
 	return calls()->getpeername(fd, address, size);
+}
+
+ssize_t fragi_exported_send(int fd, const void *data, size_t size, int flags)
+{
+	return calls()->send(fd, data, size, flags, __builtin_return_address(0));
 }
 
 ssize_t fragi_exported_sendmsg(int fd, const struct msghdr *message, int flags)

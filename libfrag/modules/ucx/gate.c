@@ -94,14 +94,6 @@ static bool is_ucx(const void *caller)
 	return (uintptr_t)caller >= ucx_code.begin && (uintptr_t)caller < ucx_code.end;
 }
 
-static uint64_t cookie_of(int fd)
-{
-	uint64_t cookie = 0;
-	socklen_t size = sizeof(cookie);
-
-	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
-}
-
 static int own_end(int fd, uint8_t *out_end)
 {
 	struct sockaddr_storage address = {0};
@@ -149,7 +141,7 @@ static int gate_listen(int fd, int backlog)
 		return -1;
 	}
 	pthread_mutex_lock(&lock);
-	gate->listeners[at] = (struct listener){.fd = fd, .cookie = cookie_of(fd)};
+	gate->listeners[at] = (struct listener){.fd = fd, .cookie = ucx_cookie_of(fd)};
 	gate->entrance.count++;
 	pthread_mutex_unlock(&lock);
 	return 0;
@@ -165,7 +157,7 @@ static struct ucx_gate *gate_of_listener(int fd)
 	for (gate = gates; gate != NULL && found == NULL; gate = gate->next)
 		for (uint32_t i = 0; i < gate->entrance.count; i++)
 			if (gate->listeners[i].fd == fd &&
-			    gate->listeners[i].cookie == cookie_of(fd))
+			    gate->listeners[i].cookie == ucx_cookie_of(fd))
 				found = gate;
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -303,7 +295,7 @@ static bool note_connecting(int fd, const uint8_t *end, uint8_t *out_dial)
 		entry = ucx_attempts_place(&gate->attempts, fd);
 		if (entry == NULL) /* it is refused over there */
 			return false;
-		*entry = (struct ucx_attempt){.fd = fd, .cookie = cookie_of(fd)};
+		*entry = (struct ucx_attempt){.fd = fd, .cookie = ucx_cookie_of(fd)};
 		memcpy(entry->end, end, UCX_END_BYTES);
 		memcpy(entry->identity, peer->identity, UCX_IDENTITY_BYTES);
 		memcpy(out_dial, peer->door.dial, UCX_END_BYTES);
@@ -320,7 +312,8 @@ static struct ucx_gate *take_connecting(int fd, struct ucx_attempt *out_entry)
 		for (uint32_t i = 0; i < gate->attempts.count; i++) {
 			struct ucx_attempt *entry = &gate->attempts.items[i];
 
-			if (entry->cookie == 0 || entry->fd != fd || entry->cookie != cookie_of(fd))
+			if (entry->cookie == 0 || entry->fd != fd ||
+			    entry->cookie != ucx_cookie_of(fd))
 				continue;
 			*out_entry = *entry;
 			entry->cookie = 0;
@@ -460,12 +453,21 @@ static int gate_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 
 /* Both sides, when they are connected. */
 
+static ssize_t gate_send(int fd, const void *data, size_t size, int flags, const void *caller)
+{
+	ssize_t n = next->send(fd, data, size, flags, caller);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR && is_ucx(caller))
+		errno = ucx_failed_send(fd, errno, true);
+	return n;
+}
+
 static ssize_t gate_sendmsg(int fd, const struct msghdr *message, int flags, const void *caller)
 {
 	ssize_t n = next->sendmsg(fd, message, flags, caller);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR && is_ucx(caller))
-		errno = ucx_failed_send(fd, errno);
+		errno = ucx_failed_send(fd, errno, false);
 	return n;
 }
 
@@ -474,6 +476,7 @@ static const struct fragi_socket_calls gate_calls = {
 	.accept = gate_accept,
 	.connect = gate_connect,
 	.getpeername = gate_getpeername,
+	.send = gate_send,
 	.sendmsg = gate_sendmsg,
 };
 

@@ -18,8 +18,8 @@
  *   is right; UCX never sees it.
  * - connect: remembers a socket that connects to the data port of a host of this application.
  * - getpeername, by which UCX learns that it is connected: sends the preface ahead of UCX.
- * - sendmsg: a send that fails reaches UCX as the end of the connection, since UCX does not survive
- *   it in the middle of a message.
+ * - send, sendmsg: one that fails reaches UCX as the end of the connection, since UCX does not
+ *   survive it in the middle of some messages.
  *
  * Which sockets are UCX's is known exactly: those that listen while ucp_worker_create runs on this
  * thread, and those that UCX's own code connects to an address which a peer has given as its data
@@ -55,8 +55,11 @@ int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer,
 
 /*
  * failed_send.c: a send of UCX's has failed with this errno. Closes the connection. Returns the
- * errno to report to UCX.
+ * errno to report to UCX. may_insist: UCX perhaps calls again at once until it does not hear that
+ * there is no room.
  */
-int ucx_failed_send(int fd, int reason);
+int ucx_failed_send(int fd, int reason, bool may_insist);
+/* By which the kernel tells a socket from all others; 0: it is none. */
+uint64_t ucx_cookie_of(int fd);
 
 #endif

@@ -22,7 +22,7 @@ struct fragi_socket_calls {
 	/* caller: where it was called from */
 	int (*connect)(int fd, const struct sockaddr *address, socklen_t size, const void *caller);
 	int (*getpeername)(int fd, struct sockaddr *address, socklen_t *size);
-	/* caller: where it was called from */
+	ssize_t (*send)(int fd, const void *data, size_t size, int flags, const void *caller);
 	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags, const void *caller);
 };
 
