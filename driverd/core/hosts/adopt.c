@@ -189,10 +189,9 @@ enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct d
 		/* Workers of one name: one that came first may have taken the other's "#2". */
 		is_alike = is_alike || drv_session_is_alike(placed->at[i].worker, session->name);
 	}
-	return is_known && !is_alike           ? DRV_ADOPT_EARLIER
-	       : is_known && !is_there         ? DRV_ADOPT_UNKNOWN
-	       : is_known && !may_be_elsewhere ? DRV_ADOPT_LAST
-					       : DRV_ADOPT_UNKNOWN;
+	if (is_known && !is_alike)
+		return DRV_ADOPT_EARLIER;
+	return is_there && !may_be_elsewhere ? DRV_ADOPT_LAST : DRV_ADOPT_UNKNOWN;
 }
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
@@ -312,13 +311,6 @@ static bool is_told_later(const struct drv_core *core, uint64_t run)
 	return ended != NULL && ended->is_untold;
 }
 
-/* Bounds what a worker may have the driver keep of its report. */
-static bool fits(struct drv_session *session, size_t bytes)
-{
-	session->report_bytes += bytes;
-	return session->report_bytes <= DRV_SOURCES_MAX;
-}
-
 /* Why a worker that reports this is not believed; NULL: it is. */
 static const char *why_impossible(struct drv_session *session, const struct fw_message *message)
 {
@@ -327,7 +319,8 @@ static const char *why_impossible(struct drv_session *session, const struct fw_m
 	if (session->to_report == 0)
 		return "it reports more hosts than it has announced, or than a worker keeps";
 	session->to_report--;
-	if (!fits(session, message->report.create.source_bytes))
+	session->report_bytes += message->report.create.source_bytes;
+	if (session->report_bytes > DRV_SOURCES_MAX)
 		return "the graphs that it reports are larger than driverd takes";
 	return NULL;
 }

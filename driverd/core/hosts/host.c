@@ -334,8 +334,7 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 	case FW_HOST_STARTED:
 	case FW_HOST_EVENT:
 	case FW_HOST_SET_DONE:
-		if (host->now.state == DRV_HOST_KILLED || host->now.state == DRV_HOST_STOPPING ||
-		    host->now.state == DRV_HOST_GONE)
+		if (host->now.state >= DRV_HOST_STOPPING)
 			break;
 		if (message->kind == FW_HOST_PREPARED) {
 			host_prepared(host, message);
