@@ -10,49 +10,16 @@
 
 #include <base/allowance.h>
 
-/* What stands in for /proc and /sys/fs/cgroup. */
-static char top[] = "/tmp/test_allowance.XXXXXX";
+#include "scratch.h"
+
+/* /proc and /sys/fs/cgroup are folders of the test. */
 static struct fragi_allowance may;
 
-static void make(void)
-{
-	cr_assert_not_null(mkdtemp(top));
-}
-
-static void remove_all(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", top);
-	cr_expect_eq(system(command), 0);
-}
-
-TestSuite(allowance, .init = make, .fini = remove_all);
-
-/* "proc/self/cgroup" and the like, with the folders above it. */
-static void put(const char *name, const char *text)
-{
-	char path[256];
-	FILE *file;
-
-	for (const char *at = strchr(name, '/'); at != NULL; at = strchr(at + 1, '/')) {
-		snprintf(path, sizeof(path), "%s/%.*s", top, (int)(at - name), name);
-		(void)mkdir(path, 0700);
-	}
-	snprintf(path, sizeof(path), "%s/%s", top, name);
-	file = fopen(path, "w");
-	cr_assert_not_null(file, "%s", path);
-	fputs(text, file);
-	fclose(file);
-}
+TestSuite(allowance, .init = scratch_make, .fini = scratch_remove);
 
 static void look(void)
 {
-	char proc[64], groups[64];
-
-	snprintf(proc, sizeof(proc), "%s/proc", top);
-	snprintf(groups, sizeof(groups), "%s/groups", top);
-	fragi_allowance_read(proc, groups, &may);
+	fragi_allowance_read(at("proc"), at("groups"), &may);
 }
 
 Test(allowance, nothing_limits_where_nothing_is_said)

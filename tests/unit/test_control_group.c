@@ -12,26 +12,7 @@
 
 #include <workerd/control_group.h>
 
-static char top[64];
-
-static const char *at(const char *name)
-{
-	static char paths[8][256];
-	static size_t next;
-	char *path = paths[next++ % 8];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
-	return path;
-}
-
-static void put(const char *name, const char *text)
-{
-	FILE *file = fopen(at(name), "w");
-
-	cr_assert_not_null(file, "%s", name);
-	fputs(text, file);
-	fclose(file);
-}
+#include "scratch.h"
 
 static const char *get(const char *name)
 {
@@ -64,11 +45,7 @@ static void make_tree(void)
 {
 	char pid[32];
 
-	snprintf(top, sizeof(top), "/tmp/test_group.XXXXXX");
-	cr_assert_not_null(mkdtemp(top));
-	mkdir(at("proc"), 0755);
-	mkdir(at("proc/self"), 0755);
-	mkdir(at("fs"), 0755);
+	scratch_make();
 	put("fs/cgroup.controllers", "cpuset cpu io memory pids\n");
 	put("proc/self/cgroup", "1:name=systemd:/old\n0::/frag.service\n");
 	make_group("fs/frag.service");
@@ -80,22 +57,11 @@ static void make_tree(void)
 	put("fs/frag.service/cgroup.procs", pid);
 }
 
-static void remove_tree(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", top);
-	cr_expect_eq(system(command), 0);
-}
-
-TestSuite(control_group, .init = make_tree, .fini = remove_tree);
+TestSuite(control_group, .init = make_tree, .fini = scratch_remove);
 
 static void init(struct wrk_control_groups *groups)
 {
-	char proc[256];
-
-	snprintf(proc, sizeof(proc), "%s", at("proc"));
-	wrk_control_groups_init(groups, proc, at("fs"));
+	wrk_control_groups_init(groups, at("proc"), at("fs"));
 }
 
 Test(control_group, a_host_gets_its_limits)
@@ -223,6 +189,6 @@ Test(control_group, why_limits_cannot_be_enforced)
 		  groups.why);
 	put("proc/self/cgroup", "4:memory:/x\n");
 	init(&groups);
-	cr_expect(strstr(groups.why, "there is no cgroup v2 at /tmp/test_group") == groups.why);
+	cr_expect(strstr(groups.why, "there is no cgroup v2 at /tmp/frag-scratch") == groups.why);
 	cr_expect_str_eq(groups.folder, "");
 }

@@ -8,7 +8,9 @@
 
 #include <workerd/host/gpus.c> /* it is a part of fraghost alone */
 
-static char proc[64], name[64];
+#include "scratch.h"
+
+static char name[64];
 static int asked;
 static uint32_t count_is = 2;
 
@@ -22,38 +24,18 @@ static int survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err
 	return 0;
 }
 
-static void write_version(const char *text)
-{
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/driver/nvidia/version", proc);
-	file = fopen(path, "w");
-	cr_assert_not_null(file);
-	fprintf(file, "%s\n", text);
-	fclose(file);
-}
-
 static void make(void)
 {
-	char path[128];
-
-	snprintf(proc, sizeof(proc), "/tmp/test_host_gpus.XXXXXX");
-	cr_assert_not_null(mkdtemp(proc));
-	snprintf(name, sizeof(name), "/%s", proc + strlen("/tmp/"));
-	snprintf(path, sizeof(path), "%s/driver", proc);
-	cr_assert_eq(mkdir(path, 0700), 0);
-	snprintf(path, sizeof(path), "%s/driver/nvidia", proc);
-	cr_assert_eq(mkdir(path, 0700), 0);
+	scratch_make();
+	cr_assert_eq(mkdir(at("driver"), 0700), 0);
+	cr_assert_eq(mkdir(at("driver/nvidia"), 0700), 0);
+	snprintf(name, sizeof(name), "/%s", scratch + strlen("/tmp/"));
 }
 
 static void clear(void)
 {
-	char command[128];
-
 	shm_unlink(name);
-	snprintf(command, sizeof(command), "rm -rf %s", proc);
-	cr_expect_eq(system(command), 0);
+	scratch_remove();
 }
 
 TestSuite(host_gpus, .init = make, .fini = clear);
@@ -65,7 +47,7 @@ static void finds(uint32_t expected, int times)
 	uint32_t count = 0;
 	uint64_t bytes = 0;
 
-	cr_expect_eq(host_gpus_find(proc, name, survey, &count, &bytes, &err),
+	cr_expect_eq(host_gpus_find(scratch, name, survey, &count, &bytes, &err),
 		     expected == 0 ? -ENODEV : 0);
 	cr_expect_eq(count, expected);
 	cr_expect_eq(bytes, expected == 0 ? 0 : UINT64_C(48) << 30);
@@ -76,23 +58,23 @@ Test(host_gpus, the_driver_is_asked_once_until_something_is_another)
 {
 	char path[128];
 
-	write_version("580.1");
+	put("driver/nvidia/version", "580.1\n");
 	finds(2, 1);
 	finds(2, 1);
-	write_version("580.2");
+	put("driver/nvidia/version", "580.2\n");
 	finds(2, 2);
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	count_is = 1;
 	finds(1, 3);
 	finds(1, 3);
-	snprintf(path, sizeof(path), "%s/driver/nvidia/gpus", proc);
+	snprintf(path, sizeof(path), "%s/driver/nvidia/gpus", scratch);
 	cr_assert_eq(mkdir(path, 0700), 0);
 	finds(1, 4);
 }
 
 Test(host_gpus, what_fails_is_asked_again)
 {
-	write_version("580.1");
+	put("driver/nvidia/version", "580.1\n");
 	count_is = 0;
 	finds(0, 1);
 	count_is = 2;
@@ -110,7 +92,7 @@ Test(host_gpus, what_others_may_have_written_is_not_believed)
 {
 	int fd;
 
-	write_version("580.1");
+	put("driver/nvidia/version", "580.1\n");
 	finds(2, 1);
 	fd = shm_open(name, O_RDWR, 0);
 	cr_assert_geq(fd, 0);
@@ -136,12 +118,12 @@ Test(host_gpus, one_process_asks_for_all)
 	uint32_t count = 0;
 	uint64_t bytes;
 
-	write_version("580.1");
+	put("driver/nvidia/version", "580.1\n");
 	cr_assert_eq(pipe(pipe_of), 0);
 	for (int i = 0; i < 8; i++) {
 		if (fork() != 0)
 			continue;
-		(void)host_gpus_find(proc, name, survey, &count, &bytes, &err);
+		(void)host_gpus_find(scratch, name, survey, &count, &bytes, &err);
 		_exit(write(pipe_of[1], "x", (size_t)asked) != asked || count != 2);
 	}
 	while (wait(&status) > 0)

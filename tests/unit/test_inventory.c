@@ -14,6 +14,7 @@
 #include <workerd/inventory.h>
 
 #include "built.h"
+#include "scratch.h"
 
 static int parse(struct wrk_inventory *inventory, const char *amounts, const char *labels,
 		 struct frag_err *err)
@@ -83,42 +84,26 @@ Test(inventory, labels_are_as_many_as_a_worker_may_have)
  * What is read of a machine with GPUs: a folder for each, which the driver of NVIDIA shows, and the
  * driver itself, which fraghost asks. Here that is the driver of tests.
  */
-static char proc[64], program[PATH_MAX];
+static char program[PATH_MAX];
 
 static void make_gpus(void)
 {
-	static const char *const folders[] = {"driver", "driver/nvidia", "driver/nvidia/gpus",
-					      "driver/nvidia/gpus/0000:01:00.0",
-					      "driver/nvidia/gpus/0000:02:00.0"};
-	char path[PATH_MAX];
-
 	snprintf(program, sizeof(program), "%s", built("libexec/frag/fraghost"));
 	setenv("LD_LIBRARY_PATH", built("tests/cuda"), 1);
 	setenv("FAKE_CUDA_DEVICES", "3", 1);
 	setenv("FAKE_CUDA_MEMORY", "25769803776", 1);
-	snprintf(proc, sizeof(proc), "/tmp/test_inventory.XXXXXX");
-	cr_assert_not_null(mkdtemp(proc));
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", proc, folders[i]);
-		cr_assert_eq(mkdir(path, 0700), 0);
-	}
+	scratch_make();
+	put("driver/nvidia/gpus/0000:01:00.0/information", "");
+	put("driver/nvidia/gpus/0000:02:00.0/information", "");
 }
 
-static void remove_gpus(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", proc);
-	cr_expect_eq(system(command), 0);
-}
-
-TestSuite(inventory_gpus, .init = make_gpus, .fini = remove_gpus);
+TestSuite(inventory_gpus, .init = make_gpus, .fini = scratch_remove);
 
 static int find(struct wrk_inventory *inventory, const char *amounts, const char *asked,
 		struct frag_err *err)
 {
 	cr_assert_eq(parse(inventory, amounts, NULL, err), 0);
-	wrk_inventory_find(inventory, proc, "/nowhere", "/nowhere");
+	wrk_inventory_find(inventory, scratch, "/nowhere", "/nowhere");
 	return wrk_inventory_ask_gpus(inventory, asked, err);
 }
 

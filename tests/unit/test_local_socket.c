@@ -13,27 +13,22 @@
 
 #include <driverd/local_socket.h>
 
-static char top[] = "/tmp/frag-local-XXXXXX";
+#include "scratch.h"
+
 static char folder[64], path[128];
 static struct fw_users nobody_else;
 static struct frag_err err = FRAG_ERR_INIT;
 
 static void begin(void)
 {
-	cr_assert_not_null(mkdtemp(top));
-	snprintf(folder, sizeof(folder), "%s/frag", top);
+	scratch_make();
+	snprintf(folder, sizeof(folder), "%s/frag", scratch);
 	snprintf(path, sizeof(path), "%s/7.sock", folder);
 	unsetenv("RUNTIME_DIRECTORY");
-	setenv("XDG_RUNTIME_DIR", top, 1);
+	setenv("XDG_RUNTIME_DIR", scratch, 1);
 }
-static void end(void)
-{
-	char command[96];
 
-	snprintf(command, sizeof(command), "rm -rf %s", top);
-	cr_expect_eq(system(command), 0);
-}
-TestSuite(local_socket, .init = begin, .fini = end);
+TestSuite(local_socket, .init = begin, .fini = scratch_remove);
 
 static mode_t mode_of(const char *file)
 {

@@ -16,24 +16,13 @@
 #include <workerd/landlock.h>
 #include <workerd/rights.h>
 
+#include "scratch.h"
+
 #define NEWEST 7
-
-static char top[64];
-
-static const char *at(const char *name)
-{
-	static char paths[8][128];
-	static size_t next;
-	char *path = paths[next++ % 8];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
-	return path;
-}
 
 static void make_folders(void)
 {
-	snprintf(top, sizeof(top), "/tmp/test_rights.XXXXXX");
-	cr_assert_not_null(mkdtemp(top));
+	scratch_make();
 	mkdir(at("app"), 0700);
 	mkdir(at("app/lib"), 0700);
 	mkdir(at("work"), 0700);
@@ -42,18 +31,7 @@ static void make_folders(void)
 	cr_assert_eq(chdir(at("work")), 0);
 }
 
-static void remove_folders(void)
-{
-	unlink(at("link"));
-	rmdir(at("app/lib"));
-	rmdir(at("app"));
-	rmdir(at("work"));
-	rmdir(at("work-2"));
-	rmdir(at("wor"));
-	rmdir(top);
-}
-
-TestSuite(rights, .init = make_folders, .fini = remove_folders);
+TestSuite(rights, .init = make_folders, .fini = scratch_remove);
 
 Test(rights, a_newer_landlock_refuses_more_and_never_less)
 {
@@ -124,8 +102,8 @@ static const char *writable(const struct place *place)
 	for (size_t i = 0; i < count; i++) {
 		const char *path = paths[i];
 
-		if (strncmp(path, top, strlen(top)) == 0)
-			path += strlen(top);
+		if (strncmp(path, scratch, strlen(scratch)) == 0)
+			path += strlen(scratch);
 		strcat(strcat(out, i > 0 ? " " : ""), path);
 	}
 	fragi_arena_fini(&arena);
@@ -141,11 +119,12 @@ Test(rights, the_folders_of_a_driver_of_the_same_user)
 	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = at("app")), "/app /work");
 	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = at("work")), "/work");
 	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = "/"), "/work");
-	cr_expect_str_eq(WRITABLE(.is_own_user = true, .app_root = at("app"), .graph_folder = top,
-				  .library_path = at("app/lib")),
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .app_root = at("app"),
+				  .graph_folder = scratch, .library_path = at("app/lib")),
 			 "/app /work");
-	cr_expect_str_eq(WRITABLE(.is_own_user = true, .allow_write = at("app"), .app_root = top),
-			 "/app");
+	cr_expect_str_eq(
+		WRITABLE(.is_own_user = true, .allow_write = at("app"), .app_root = scratch),
+		"/app");
 	cr_assert_eq(chdir("/"), 0);
 	cr_expect_str_eq(WRITABLE(.is_own_user = true), "");
 }
@@ -161,7 +140,7 @@ Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
 	cr_expect_str_eq(WRITABLE(.library_path = at("app/lib")), "/work");
 	snprintf(both, sizeof(both), "%s:%s", at("app/lib"), at("work"));
 	cr_expect_str_eq(WRITABLE(.library_path = both), "");
-	cr_expect_str_eq(WRITABLE(.library_path = top), "");
+	cr_expect_str_eq(WRITABLE(.library_path = scratch), "");
 	/* Names that begin alike are of other folders. */
 	cr_expect_str_eq(WRITABLE(.library_path = at("work-2")), "/work");
 	cr_expect_str_eq(WRITABLE(.library_path = at("wor")), "/work");
@@ -169,7 +148,7 @@ Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
 	cr_expect_str_eq(WRITABLE(.ucx_folder = at("app/lib")), "/work");
 	cr_assert_eq(symlink(at("work"), at("link")), 0);
 	cr_expect_str_eq(WRITABLE(.library_path = at("link")), "");
-	cr_assert_eq(chdir(top), 0);
+	cr_assert_eq(chdir(scratch), 0);
 	cr_expect_str_eq(WRITABLE(.library_path = at("app/lib")), "");
 	cr_expect_str_eq(WRITABLE(.library_path = at("app"), .allow_write = at("app")), "/app",
 			 "what the flag names is meant");

@@ -12,27 +12,22 @@
 
 #include <base/trusted_path.h>
 
+#include "scratch.h"
+
 #define OTHER 65534 /* nobody: its group has other members */
 #define DAEMON 1    /* the only member of the group of this number */
 #define THIRD 54321
 
-static char top[] = "/tmp/frag-trusted-XXXXXX";
 static struct frag_err err = FRAG_ERR_INIT;
 
 static void begin(void)
 {
 	umask(0);
-	cr_assert_not_null(mkdtemp(top));
-	cr_assert_eq(chdir(top), 0);
+	scratch_make();
+	cr_assert_eq(chdir(scratch), 0);
 }
-static void end(void)
-{
-	char command[96];
 
-	snprintf(command, sizeof(command), "rm -rf %s", top);
-	cr_expect_eq(system(command), 0);
-}
-TestSuite(trusted_path, .init = begin, .fini = end);
+TestSuite(trusted_path, .init = begin, .fini = scratch_remove);
 
 static void make_folder(const char *path, uid_t owner, mode_t mode)
 {
@@ -73,7 +68,7 @@ Test(trusted_path, of_the_user_alone)
 	cr_assert_eq(symlink("file", "own/link"), 0);
 	cr_assert_eq(symlink("wide/file", "own/astray"), 0);
 	cr_assert_eq(symlink("loop", "own/loop"), 0);
-	snprintf(full, sizeof(full), "%s/own/file", top);
+	snprintf(full, sizeof(full), "%s/own/file", scratch);
 
 	cr_expect_eq(look(full, user), 0, "%s", err.text);
 	cr_expect_eq(look("own/file", user), 0, "%s", err.text);
@@ -103,7 +98,7 @@ Test(trusted_path, a_sentence_has_the_cause_and_the_command)
 	snprintf(
 		sentence, sizeof(sentence),
 		"does not rely on wide/file: other users may write to %s/wide (mode 0757); see what it holds and run: chmod go-w %s/wide, or give another path",
-		top, top);
+		scratch, scratch);
 	cr_expect_str_eq(err.text, sentence);
 	cr_assert_eq(chmod("wide", 0755), 0);
 	cr_expect_eq(look("wide/file", geteuid()), 0, "%s", err.text);

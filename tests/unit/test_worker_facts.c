@@ -9,28 +9,11 @@
 #include <workerd/facts.h>
 #include <workerd/gpu_load.h>
 
+#include "scratch.h"
+
 /* What workerd reads of a host and its machine, from a procfs of files. */
 
 #define PID 4711
-static char folder[] = "/tmp/frag-facts-XXXXXX";
-
-static void put(const char *name, const char *text)
-{
-	char path[300], *slash;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	for (slash = strchr(path + strlen(folder) + 1, '/'); slash != NULL;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0700);
-		*slash = '/';
-	}
-	file = fopen(path, "w");
-	cr_assert_not_null(file, "%s", path);
-	fputs(text, file);
-	fclose(file);
-}
 
 static struct fw_facts facts_of(int pid)
 {
@@ -42,16 +25,8 @@ static struct fw_facts facts_of(int pid)
 
 static void begin(void)
 {
-	cr_assert_not_null(mkdtemp(folder));
-	wrk_facts_proc = folder;
-}
-
-static void end(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	cr_expect_eq(system(command), 0);
+	scratch_make();
+	wrk_facts_proc = scratch;
 }
 
 /* The fields of stat from the state on: 12 is majflt, 24 rss, 42 delayacct_blkio_ticks. */
@@ -61,7 +36,7 @@ static void end(void)
 	" 10 11 12 13 14 15 16 17 18 19 20 " pages                                                 \
 	" 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 " io " 40 41\n"
 
-Test(worker_facts, what_procfs_says, .init = begin, .fini = end)
+Test(worker_facts, what_procfs_says, .init = begin, .fini = scratch_remove)
 {
 	struct fw_facts facts;
 	uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -107,7 +82,7 @@ static uint64_t io_after(struct wrk_facts_past *past, uint64_t ms, const char *o
 	return facts.io_ns / 1000000;
 }
 
-Test(worker_facts, a_kernel_that_counts_no_waits_for_disks, .init = begin, .fini = end)
+Test(worker_facts, a_kernel_that_counts_no_waits_for_disks, .init = begin, .fini = scratch_remove)
 {
 	static const char waits[] = STAT_IN("D", "a) S 7 (b c", "0", "0", "0"),
 			  sleeps[] = STAT_IN("S", "a) D 7 (b c", "0", "0", "0");
@@ -125,7 +100,7 @@ Test(worker_facts, a_kernel_that_counts_no_waits_for_disks, .init = begin, .fini
 		     700 * 1000 / (uint64_t)sysconf(_SC_CLK_TCK), "it is counted");
 }
 
-Test(worker_facts, what_is_not_there_stays_zero, .init = begin, .fini = end)
+Test(worker_facts, what_is_not_there_stays_zero, .init = begin, .fini = scratch_remove)
 {
 	struct fw_facts facts = facts_of(PID);
 	static const struct fw_facts nothing;
@@ -148,13 +123,13 @@ static void run_script(struct wrk_gpu_reader *reader, const char *text)
 {
 	static char path[100];
 
-	snprintf(path, sizeof(path), "%s/script", folder);
+	snprintf(path, sizeof(path), "%s/script", scratch);
 	put("script", text);
 	cr_assert_eq(chmod(path, 0700), 0);
 	*reader = (struct wrk_gpu_reader){.program = path};
 }
 
-Test(worker_facts, a_child_reads_gpus_while_somebody_looks, .init = begin, .fini = end)
+Test(worker_facts, a_child_reads_gpus_while_somebody_looks, .init = begin, .fini = scratch_remove)
 {
 	struct wrk_gpu_reader reader;
 	struct fw_facts facts = {0};
