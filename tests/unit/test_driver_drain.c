@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <driverd/core/placement/placement.h>
+
 #define CLIENT 50
 
 static const struct fw_failure *drain(struct world *w, const char *worker, bool undo)
@@ -39,6 +41,23 @@ WORLD_TEST(driver_drain, what_runs_there_goes_on, world_init)
 	cr_expect_eq(drv_core_placed(w->core), 2);
 	cr_expect_null(taken(w, 1, FW_HOST_STOP));
 	cr_expect_null(taken(w, 1, FW_HOST_KILL));
+}
+
+WORLD_TEST(driver_drain, as_many_are_drained_as_there_may_be_workers, world_init)
+{
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	w->core->drained_count = DRV_WORKERS_MAX - 1;
+	cr_expect_eq(drv_drain_restore(w->core, "last"), 0);
+	cr_expect(drv_drain_is(w->core, "last"));
+	cr_expect_eq(drv_drain_restore(w->core, "last"), 0, "it is known");
+	cr_expect_eq(drv_drain_restore(w->core, "beyond"), 0, "which ends no driver");
+	cr_expect_not(drv_drain_is(w->core, "beyond"));
+	cr_expect_eq(w->core->drained_count, DRV_WORKERS_MAX);
+	cr_expect_str_eq(drain(w, "a", false)->sentence,
+			 "driverd knows 8192 drained workers, as many as it takes");
+	cr_expect_eq(drain(w, "last", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE, "there is room again");
 }
 
 WORLD_TEST(driver_drain, it_is_drained_when_it_comes_back, world_init)

@@ -328,6 +328,7 @@ Test(worker_report, what_runs_by_a_revoked_key_ends_at_once)
 		"the driver at 127.0.0.1:57777 has revoked this worker: its key a is no longer in the key file; 1 host ends");
 	cr_expect_str_eq(wrk_core_refusal(core), "its key a is no longer in the key file");
 	cr_expect_null(did(WRK_DO_EXIT), "the key may come back");
+	cr_expect_null(logged(FRAGI_LOG_INFO), "the line about the key is enough");
 	exited(0, SIGKILL, false);
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach_as("key a 2", true);
