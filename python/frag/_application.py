@@ -224,15 +224,25 @@ class Application(Fragment):
 
         It runs in this process, unless the command line has roles: --driver, --worker, --workers.
         """
-        import sys
         from . import _roles
-        flags = _roles.find(sys.argv[1:] if self.argv is None else self.argv)
+        flags = _roles.find(self._command_line())
         if flags:
             return _roles.run(self, self._all(), flags)
         return execute(*self._prepare())
 
+    def _command_line(self):
+        """The program's arguments; ends the program where they ask for help."""
+        import sys
+        from . import _roles
+        argv = list(sys.argv[1:] if self.argv is None else self.argv)
+        if _roles.wants_help(argv):
+            print(_roles.help(self), end="")
+            sys.exit(0)
+        return argv
+
     def run_async(self):
         """Starts the application. Returns a Future, whose result is the summary."""
+        self._command_line()
         return Future(*self._prepare())
 
 

@@ -13,11 +13,48 @@ from ._failure import Error
 from ._component import plain
 from ._operator import NativeOperator, spec_of, type_name
 
+_HELP = """usage: %s [FLAGS]
+
+%s
+Without a role, the application runs in this process. What else the program reads from its command
+line, it documents itself.
+
+  -h, --help                    shows this text
+  --driver                      be the driver: place the fragments, print the summary
+  --worker                      be a worker: run fragments
+  --workers N                   a driver and N workers on this machine, gone at the end
+  --address HOST[:PORT]         of the driver; default: 127.0.0.1:57777
+  --worker-address IP[:PORT]    at which other workers reach this one
+  --fragments NAMES             of this worker, with commas between them, or all
+  --start-timeout TIME          how long the driver waits for its workers
+  --key-file FILE               the key of driver and workers
+  --insecure                    without a key, also beyond this machine
+
+examples:
+  python3 %s --workers 2
+  python3 %s --driver --worker --fragments a
+"""
+
 # and whether a value follows
 FLAGS = {"--driver": False, "--worker": False, "--address": True, "--worker-address": True,
          "--fragments": True, "--workers": True, "--key-file": True, "--insecure": False,
          "--start-timeout": True}
 _ROLES = ("--driver", "--worker", "--workers")
+
+
+def wants_help(argv):
+    """Nobody has taken the flag so far, which a parser of the program's own would have."""
+    return not {"-h", "--help"}.isdisjoint(argv[:argv.index("--")] if "--" in argv else argv)
+
+
+def help(app):
+    """app: what the text says of it is its class's documentation, or that of its program."""
+    import inspect
+    program = os.path.basename(sys.argv[0])
+    documented = [type(app).__dict__.get("__doc__"),
+                  getattr(sys.modules["__main__"], "__doc__", None)]
+    headline = next((inspect.cleandoc(text) + "\n" for text in documented if text), "")
+    return _HELP % (program, headline, program, program)
 
 
 def find(argv):

@@ -333,6 +333,31 @@ class Hosts(cluster.ClusterTest):
         self.assertEqual(p.wait(), 1)
         self.assertIn("ping: length is nothing that a graph can hold", p.stderr)
 
+    def test_help_lists_the_flags_and_runs_nothing(self):
+        app = os.path.join(cluster.TOP, "examples", "python", "ping_distributed.py")
+        program = shutil.copy(app, self.path("program.py"))
+        with open(program, encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(PACKAGE, "frag", "_roles.py"), encoding="utf-8") as file:
+            known = re.findall(r'"(--[a-z-]+)": (?:True|False)', file.read())
+        self.assertIn("--fragments", known)
+        for flags in ["--help"], ["-h"], ["--workers", "2", "--help"]:
+            p = self.start(sys.executable, program, *flags, env=ENV)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            self.assertEqual(p.stderr, "")
+            self.assertIn("usage: program.py [FLAGS]", p.stdout)
+            self.assertIn("\nTwo fragments, one with an operator in C and one in Python.", p.stdout)
+            for flag in known:
+                self.assertRegex(p.stdout, "(?m)^  %s " % flag)
+            self.assertLessEqual(max(map(len, p.stdout.splitlines())), 100)
+        p = self.start(sys.executable, program, "--", "--help", env=ENV)  # the program's own
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("round 3 brought [0, 3, 6]", p.stdout + p.stderr)
+        later = self.write("later.py", text.replace(".run()", ".run_async().result()"))
+        p = self.start(sys.executable, later, "--help", env=ENV)
+        self.assertEqual((p.wait(), p.stderr), (0, ""))
+        self.assertIn("--workers N", p.stdout)
+
     def test_conditions_and_resources(self):
         path = shutil.copy(os.path.join(TESTS, "components.py"), self.path("components.py"))
         self.write("app2.yaml", COMPONENTS)
