@@ -64,10 +64,21 @@ static int divide(const struct fragi_flags *flags, int argc, char **argv, struct
 	return i;
 }
 
+static bool is_number(const char *text)
+{
+	return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
 int ctl_line_divide(const struct fragi_flags *flags, int argc, char **argv, struct ctl_line *out)
 {
 	int i = 1;
 
+	for (int k = 1; k + 1 < argc && strcmp(argv[k], "--") != 0; k++)
+		if (strcmp(argv[k], "--worker") == 0 && is_number(argv[k + 1]))
+			return ctl_fail(
+				CTL_USAGE,
+				"--worker takes no number; for a driver and %.20s workers on this machine write --workers %.20s",
+				argv[k + 1], argv[k + 1]);
 	*out = (struct ctl_line){0};
 	out->own = fragi_calloc((size_t)argc + 1, sizeof(*out->own));
 	out->args = fragi_calloc((size_t)argc + 1, sizeof(*out->args));

@@ -150,6 +150,8 @@ class Refused(RolesTest):
                           "fragctl: %s is of a worker; give --worker too, or leave it out" % flag)
         self.says([self.app, "--worker", "--start-timeout", "1s"],
                   "fragctl: --start-timeout is of a driver; give --driver too, or leave it out")
+        self.says([self.app, "--worker", "2"], "fragctl: --worker takes no number; for a driver and 2 workers on "
+                  "this machine write --workers 2")
         for flag in (["--address", ":1"], ["--key-file", "k"], ["--insecure"]):
             self.says([self.app, *flag], "fragctl: %s is of a driver or worker; give --driver, --worker or both, or "
                       "leave it out to run everything here" % flag[0])

@@ -209,10 +209,12 @@ RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 		"\"fast\"?");
 	refused(rig, "app.op.factor=2", -EINVAL,
 		"app.op: parameter \"factor\" cannot be changed while it runs; "
-		"those that can: step, loud, mode, pause");
+		"those that can: step, loud, mode, pause; "
+		"`fragctl apply` brings a graph with another value");
 	refused(rig, "app.op.title=x", -EINVAL,
 		"app.op: parameter \"title\" cannot be changed while it runs; "
-		"those that can: step, loud, mode, pause");
+		"those that can: step, loud, mode, pause; "
+		"`fragctl apply` brings a graph with another value");
 	refused(rig, "app.op.steb=2", -EINVAL,
 		"app.op: unknown parameter \"steb\"; did you mean \"step\"?");
 	refused(rig, "app.op.nothing=2", -EINVAL,
@@ -224,7 +226,7 @@ RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 	refused(rig, "ap.op.step=2", -EINVAL, "unknown fragment \"ap\"; fragments: app");
 	refused(rig, "app.tx.count=2", -EINVAL,
 		"app.tx: parameter \"count\" cannot be changed while it runs; none of its "
-		"parameters can");
+		"parameters can; `fragctl apply` brings a graph with another value");
 	refused(rig, "app.op=2", -EINVAL,
 		"\"app.op=2\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
 	refused(rig, "app.op.step", -EINVAL,

@@ -54,7 +54,8 @@ static const struct frag_param *find(const struct frag_op *op, const char *name,
 						    names, type->param_count));
 	else
 		frag_err_set(err, -EINVAL,
-			     "%s: parameter \"%.80s\" cannot be changed while it runs%s",
+			     "%s: parameter \"%.80s\" cannot be changed while it runs%s; "
+			     "`fragctl apply` brings a graph with another value",
 			     op->subject, name,
 			     dynamic_count == 0
 				     ? "; none of its parameters can"
