@@ -69,6 +69,32 @@ static void ends_on(struct world *w, uint64_t connection)
 	cr_assert(w->ended, "%s", w->log);
 }
 
+/* That of any host of it, the first like the last. */
+WORLD_TEST(driver_migrate, a_lease_that_an_earlier_driver_may_have_given_is_remembered, NULL)
+{
+	static const char lease[] = ", on_failure: {policy: migrate, lease: 5s}";
+	static const struct {
+		const char *of_f1, *of_f2;
+	} rows[] = {{"", ""}, {lease, ""}, {"", lease}, {lease, lease}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		char text[600];
+
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nfragments:\n"
+			 "  f1: {operators: {tx: {type: t}}%s}\n"
+			 "  f2: {operators: {rx: {type: t}}%s}\n"
+			 "flows: [f1.tx.out -> f2.rx.in]\n",
+			 rows[i].of_f1, rows[i].of_f2);
+		app(w, text);
+		drv_lease_record_earlier(w->core->apps[0]);
+		cr_expect_eq(w->core->outstanding != NULL, i > 0, "%zu", i);
+	}
+}
+
 WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, NULL)
 {
 	const struct fw_message *create;

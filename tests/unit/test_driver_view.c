@@ -311,3 +311,28 @@ WORLD_TEST(driver_view, operators_and_flows_of_a_host_are_sums_of_its_processes,
 	cr_expect(inner.sent == 17 && inner.delivered == 11 && inner.lost == 4);
 	cr_expect(inner.exact && inner.in_flight == 2);
 }
+
+/* A host of an older frag does not report when it counted. */
+WORLD_TEST(driver_view, counts_without_a_time_are_of_when_they_came, world_init)
+{
+	const struct drv_process *process;
+
+	to_running(w);
+	process = &the_app(w)->hosts[0].now;
+	pass_beating(w, SECOND, 1, 2);
+	for (uint64_t at_ns = 0; at_ns <= 2; at_ns++) {
+		struct fw_message message = of_host(FW_HOST_STATS, 1);
+		struct fragi_flow_stats row = {.sent = 5};
+		struct fw_op_stats op = {.ticks = 5};
+
+		message.stats = (struct fw_host_stats){.ops = &op,
+						       .op_count = 1,
+						       .flows = &row,
+						       .flow_count = 1,
+						       .facts.at_ns = at_ns};
+		say(w, 1, &message);
+		cr_expect_eq(process->counted_ns, at_ns != 0 ? (int64_t)at_ns : w->core->real_ns,
+			     "%d", (int)at_ns);
+	}
+	cr_expect_gt(w->core->real_ns, 2);
+}

@@ -182,6 +182,11 @@ Test(log, lines_as_json)
 				  "\"level\": \"info\", \"subject\": \"f1.rx\", "
 				  "\"fragment\": \"f1\", \"operator\": \"rx\", "
 				  "\"text\": \"three words: 3\"}"));
+	/* Only a line of the log names a port; that of a topic with one letter, too. */
+	cr_expect_not_null(
+		strstr(as_json("f1.rx.in: 3\n"), "\"info\", \"text\": \"f1.rx.in: 3\"}"));
+	cr_expect_not_null(strstr(as_json("2026-11-22T20:24:04.159Z info  d f1.rx.in: 3\n"),
+				  "\"topic\": \"d\", \"subject\": \"f1.rx.in\", "));
 	cr_expect_not_null(
 		strstr(as_json("app.yaml:3:1: no\n"), "\"text\": \"app.yaml:3:1: no\"}"));
 	cr_expect_not_null(strstr(as_json(""), "\"text\": \"\"}"));

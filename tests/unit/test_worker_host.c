@@ -307,6 +307,7 @@ Test(worker_host, one_that_rests_is_reported_less_often)
 	struct fragi_flow_stats flows[2] = {{.sent = 5}};
 	struct fw_host_stats stats = {.ops = ops, .op_count = 2, .flows = flows, .flow_count = 2};
 	struct fw_message look = host_frame(FW_HOST_LOOK);
+	int64_t begun_ns;
 
 	start_with_host(false, 1);
 	expect_rest(&stats);
@@ -326,6 +327,12 @@ Test(worker_host, one_that_rests_is_reported_less_often)
 	from_driver(&look);
 	expect_rest(&stats);
 	from_driver(&look); /* its look is over, and another one begins */
+	begun_ns = now;
+	expect_rest(&stats);
+	look.host_look.for_ns = now - begun_ns;
+	from_driver(&look);
+	expect_rest(&stats);
+	from_driver(&look); /* at the end of the one before */
 	expect_rest(&stats);
 }
 
