@@ -17,6 +17,7 @@
 #include <base/identity.h>
 #include <base/kernel.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/service.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
@@ -211,9 +212,9 @@ static void report_count(const struct shell *shell)
 	if (count > 0)
 		snprintf(runs, sizeof(runs), "runs %zu application%s", count,
 			 count == 1 ? "" : "s");
-	snprintf(text, sizeof(text), "%s%s%s%s", runs, failed != NULL ? "; " : "",
-		 failed != NULL ? failed : "",
-		 failed != NULL ? " has failed, and `fragctl list` says why" : "");
+	fragi_sentence(text, sizeof(text), "%s%s%s%s", runs, failed != NULL ? "; " : "",
+		       failed != NULL ? failed : "",
+		       failed != NULL ? " has failed, and `fragctl list` says why" : "");
 	fragi_service_status(text);
 }
 

@@ -13,6 +13,7 @@
 #define LOG_TOPIC "driver"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/trusted_path.h>
 #include <driverd/core/core.h>
 
@@ -361,7 +362,7 @@ static void on_silence(uv_timer_t *timer)
 	list_put_back(&store->waiting, &waited, false);
 	store->is_silent = true;
 	describe_silence(store, text, sizeof(text));
-	snprintf(why, sizeof(why), "cannot keep state: %.480s", text);
+	fragi_sentence(why, sizeof(why), "cannot keep state: %.480s", text);
 	store->done(store->arg, store->waiting_change, why);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <base/sentence.h>
 #include <fragctl/doctor.h>
 
 #include <limits.h>
@@ -147,7 +148,7 @@ long long ctl_node_ask(const struct ctl_node *node, const char *name,
 		va_list args;                                                                      \
                                                                                                    \
 		va_start(args, format);                                                            \
-		vsnprintf(out, sizeof(out), format, args);                                         \
+		fragi_sentence_of(out, sizeof(out), format, args);                                 \
 		va_end(args);                                                                      \
 	} while (0)
 

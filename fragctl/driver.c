@@ -16,6 +16,7 @@
 #include <base/alloc.h>
 #include <base/beat.h>
 #include <base/kernel.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 
 /* A driver ends the connection of a client that asks 64 times between two beats. */
@@ -48,7 +49,7 @@ static void fail_with(struct ctl_driver *driver, int code, enum fragi_failure fa
 			"%.2000s; the driver is of frag %s and this program of frag %s: if it ends so again, install the same version on both",
 			why, driver->version, FRAG_VERSION);
 	else
-		snprintf(driver->why, sizeof(driver->why), "%s", why);
+		fragi_sentence(driver->why, sizeof(driver->why), "%s", why);
 }
 
 static int send_message(struct ctl_driver *driver, struct fw_message *message)
@@ -347,7 +348,7 @@ static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const c
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(driver->sentence, sizeof(driver->sentence), format, args);
+	fragi_sentence_of(driver->sentence, sizeof(driver->sentence), format, args);
 	va_end(args);
 	return driver->is_quiet ? fragi_failure_exit(failure)
 				: ctl_fail_with(failure, "%s", driver->sentence);

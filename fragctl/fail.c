@@ -4,6 +4,7 @@
 
 #include <base/log.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 #include <fragctl/fail.h>
 
 #define SENTENCE_MAX 2048
@@ -49,7 +50,7 @@ static int fail(const char *program, int code, enum fragi_failure failure, const
 {
 	char text[SENTENCE_MAX];
 
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	fragi_make_printable(text, '?');
 	fragi_log_print("%s: %s\n", program, text);
 	ctl_fail_document(code, failure, text);
@@ -94,7 +95,7 @@ void ctl_complain(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	fragi_make_printable(text, '?');
 	fragi_log_print("fragctl: %s\n", text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/sentence.h>
 #include <fragctl/look.h>
 #include <fragctl/service.h>
 #include <fragctl/top_window.h>
@@ -28,7 +29,7 @@ static void FRAG_PRINTF(2, 3) blame(struct health *health, const char *format, .
 	if (health->sick[0] != '\0')
 		return;
 	va_start(args, format);
-	vsnprintf(health->sick, sizeof(health->sick), format, args);
+	fragi_sentence_of(health->sick, sizeof(health->sick), format, args);
 	va_end(args);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <fragctl/pipeline.h>
 #include <text/holoscan.h>
@@ -18,7 +19,7 @@ int ctl_pipeline_error(struct ctl_pipeline *pipeline, size_t at, const char *for
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	return fragi_diag_add(&pipeline->diag, -EINVAL, CTL_PIPELINE_NAME, 1, (int)at + 1, "%s",
 			      text);

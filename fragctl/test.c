@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <fragctl/json.h>
 #include <fragctl/test.h>
@@ -181,7 +182,7 @@ static void compare(struct testing *testing, const struct ctl_test *test, struct
 		else
 			r = ctl_compare(expected, got, test->tolerance, &outcome->outputs[i], &err);
 		if (r < 0)
-			snprintf(outcome->reason, REASON_MAX, "%s", err.text);
+			fragi_sentence(outcome->reason, REASON_MAX, "%s", err.text);
 		outcome->messages += outcome->outputs[i].messages;
 		outcome->differing += outcome->outputs[i].total;
 	}

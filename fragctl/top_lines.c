@@ -10,6 +10,7 @@
 #include <wchar.h>
 
 #include <base/printable.h>
+#include <base/sentence.h>
 
 #define TEXT_MAX 2048 /* of a line that is formatted */
 
@@ -144,7 +145,7 @@ void ctl_top_number(struct ctl_top_drawing *d, uint32_t width, const char *forma
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	ctl_top_cell(d, text, width, true);
 }
@@ -166,7 +167,7 @@ void ctl_top_put(struct ctl_top_drawing *d, enum ctl_top_style style, const char
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	whole(d, style, text);
 }

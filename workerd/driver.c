@@ -10,6 +10,7 @@
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/trace.h>
 #include <wire/peer_user.h>
 
@@ -66,7 +67,7 @@ static void note_why(struct wrk_driver *driver, enum fragi_failure failure, cons
 	if (driver->failure != FRAGI_FAILURE_NONE)
 		return;
 	driver->failure = failure;
-	snprintf(driver->why, sizeof(driver->why), "%s", why);
+	fragi_sentence(driver->why, sizeof(driver->why), "%s", why);
 }
 
 static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
@@ -224,8 +225,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 			       a->ai_addrlen);
 	uv_freeaddrinfo(found);
 	if (!driver->ended) {
-		snprintf(driver->why, sizeof(driver->why), "its name cannot be looked up: %s",
-			 status < 0 ? uv_strerror(status) : "it has no address");
+		fragi_sentence(driver->why, sizeof(driver->why), "its name cannot be looked up: %s",
+			       status < 0 ? uv_strerror(status) : "it has no address");
 		try_next(driver);
 	}
 	free_if_done(driver);

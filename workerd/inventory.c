@@ -14,6 +14,7 @@
 
 #include <base/alloc.h>
 #include <base/allowance.h>
+#include <base/sentence.h>
 #include <text/spec.h>
 #include <wire/message.h>
 #include <workerd/gpus.h>
@@ -174,16 +175,13 @@ static bool asks_gpus(const struct wrk_inventory *inventory, int64_t machine, co
 
 static void FRAG_PRINTF(2, 3) note(char out[static FW_LIMITED_MAX], const char *format, ...)
 {
-	size_t used = strlen(out);
+	char text[FW_LIMITED_MAX];
 	va_list args;
 
-	if (used > 0 && used < FW_LIMITED_MAX)
-		used += (size_t)snprintf(out + used, FW_LIMITED_MAX - used, ", ");
-	if (used >= FW_LIMITED_MAX)
-		return;
 	va_start(args, format);
-	vsnprintf(out + used, FW_LIMITED_MAX - used, format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
+	fragi_sentence_add(out, FW_LIMITED_MAX, "%s%s", out[0] != '\0' ? ", " : "", text);
 }
 
 /* The least of what the machine has and what this process may use. */

@@ -15,6 +15,7 @@
 #include <base/crash_note.h>
 #include <base/log.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <wire/connection.h>
 #include <workerd/confine.h>
@@ -336,8 +337,8 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 		char sentence[128];
 
 		if (r < 0 && r != -ENOENT) {
-			snprintf(sentence, sizeof(sentence), "its ledger cannot be read: %s",
-				 frag_strerror(r));
+			fragi_sentence(sentence, sizeof(sentence), "its ledger cannot be read: %s",
+				       frag_strerror(r));
 			fw_message_free(message);
 			fw_connection_fail(connection, r, sentence);
 			return;
@@ -561,8 +562,8 @@ void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 		(void)fw_connection_send(p->connection, frame, size);
 		return;
 	}
-	snprintf(sentence, sizeof(sentence), "%s cannot be sent to it: %s",
-		 fw_kind_name(message->kind), frag_strerror(r));
+	fragi_sentence(sentence, sizeof(sentence), "%s cannot be sent to it: %s",
+		       fw_kind_name(message->kind), frag_strerror(r));
 	log_error(NULL, "fraghost %d: %s", (int)p->pid, sentence);
 	if (message->kind != FW_BEAT) /* it would wait for it */
 		fw_connection_fail(p->connection, r, sentence);

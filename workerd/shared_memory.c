@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <base/sentence.h>
 #include <workerd/shared_memory.h>
 
 #include <errno.h>
@@ -49,7 +50,7 @@ void wrk_shared_memory(const struct wrk_rights *rights, char out[FRAGI_IDENTITY_
 
 	out[0] = '\0';
 	if (limit != NULL)
-		snprintf(out_why, size, "%s", limit);
+		fragi_sentence(out_why, size, "%s", limit);
 	else if (r < 0)
 		snprintf(out_why, size, "memory cannot be sealed, which takes Linux 5.1 (%s)",
 			 frag_strerror(r));

@@ -16,6 +16,7 @@
 #include <base/identity.h>
 #include <base/kernel.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/service.h>
 #include <base/signals.h>
 #include <base/stamp.h>
@@ -81,7 +82,7 @@ static void look_at_network(struct wrk_shell *shell)
 	if (waits) {
 		char why[sizeof(err.text) + 32];
 
-		snprintf(why, sizeof(why), "%s%s", flag, err.text);
+		fragi_sentence(why, sizeof(why), "%s%s", flag, err.text);
 		wrk_worker_raise(&shell->worker,
 				 &(struct wrk_event){.kind = WRK_EVENT_NETWORK, .text = why});
 	} else {
@@ -455,8 +456,8 @@ static void report_status(const struct wrk_shell *shell)
 		snprintf(text, sizeof(text), "attached to the driver at %s, runs %u host%s",
 			 shell->options->driver_text, (unsigned int)hosts, hosts == 1 ? "" : "s");
 	else if (refusal != NULL)
-		snprintf(text, sizeof(text), "refused by the driver at %s: %s",
-			 shell->options->driver_text, refusal);
+		fragi_sentence(text, sizeof(text), "refused by the driver at %s: %s",
+			       shell->options->driver_text, refusal);
 	else
 		snprintf(text, sizeof(text), "waiting for the driver at %s",
 			 shell->options->driver_text);

@@ -11,6 +11,7 @@
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <workerd/strays.h>
 
@@ -397,7 +398,7 @@ static void keep_for_later(struct wrk_worker *worker, const struct wrk_event *ev
 	}
 	pending->event = *event;
 	if (event->text != NULL) {
-		snprintf(pending->text, sizeof(pending->text), "%s", event->text);
+		fragi_sentence(pending->text, sizeof(pending->text), "%s", event->text);
 		pending->event.text = pending->text;
 	}
 	if (event->stats != NULL) {

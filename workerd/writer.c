@@ -8,6 +8,7 @@
 
 #include <base/log_line.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 
 /* Of lines that only daemons log. */
 static const char *const daemons[] = {"driver", "worker", "keys", "service"};
@@ -118,7 +119,8 @@ size_t wrk_writer_sign(const struct wrk_writer *writer, const char *line, size_t
 		}
 		used = add_name(writer, out, used);
 	}
+	length = used + rest.length;
 	used = add(out, used, rest);
 	out[used] = '\0';
-	return used;
+	return used == length ? used : strlen(fragi_sentence_add(out, WRK_SIGNED_MAX, "..."));
 }

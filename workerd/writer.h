@@ -30,7 +30,7 @@ int wrk_writer_copy(const struct wrk_writer *from, struct fragi_arena *arena,
  * characters, what is not UTF-8) are shown as \xNN, and in front stands who wrote it, unless the
  * line says so itself, or is a plain one and names_plain is not set, as where a person runs the
  * application in their terminal. A line in the log's form keeps its time, level and topic; a daemon's topic
- * becomes "host". What does not fit is cut. Returns the length.
+ * becomes "host". What does not fit is cut, with a mark. Returns the length.
  * - writer: NULL: nobody is named
  */
 size_t wrk_writer_sign(const struct wrk_writer *writer, const char *line, size_t size,

@@ -11,6 +11,7 @@
 
 #include <base/alloc.h>
 #include <base/beat.h>
+#include <base/sentence.h>
 
 static void or_default(int64_t *value, int64_t fallback)
 {
@@ -274,7 +275,7 @@ static void log_turn(struct drv_core *core, const char *why_not)
 {
 	bool is_behind = why_not != NULL;
 
-	snprintf(core->behind_why, sizeof(core->behind_why), "%s", is_behind ? why_not : "");
+	fragi_sentence(core->behind_why, sizeof(core->behind_why), "%s", is_behind ? why_not : "");
 	if (is_behind == core->is_behind)
 		return;
 	core->is_behind = is_behind;

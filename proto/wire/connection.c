@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <wire/connection.h>
 #include <wire/peer_words.h>
@@ -100,7 +101,7 @@ static void fail(struct fw_connection *c, int reason, const char *sentence)
 	c->closing = true;
 	if (c->reason == 0) { /* else it was refused before */
 		c->reason = reason;
-		snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+		fragi_sentence(c->sentence, sizeof(c->sentence), "%s", sentence);
 	}
 	uv_close(&c->stream.handle, on_handle_closed);
 	uv_close((uv_handle_t *)&c->timer, on_handle_closed);
@@ -188,7 +189,7 @@ static void refuse(struct fw_connection *c, int reason, const char *sentence)
 	if (c->closing || c->finishing)
 		return;
 	c->reason = reason;
-	snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+	fragi_sentence(c->sentence, sizeof(c->sentence), "%s", sentence);
 	fw_connection_finish(c);
 }
 

@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/arena.h>
+#include <base/sentence.h>
 #include <wire/layout.h>
 
 /*
@@ -27,22 +28,17 @@ static void *put_memory(struct encoder *e, size_t size)
 	return memory;
 }
 
-/* The text itself, or a copy cut to FW_TEXT_MAX, not within a UTF-8 character. */
+/* The text itself, or a copy cut to FW_TEXT_MAX, which ends with a mark. */
 static char *put_text(struct encoder *e, const char *text)
 {
-	size_t length;
 	char *copy;
 
 	if (text == NULL)
 		return empty;
-	length = strnlen(text, FW_TEXT_MAX + 1);
-	if (length <= FW_TEXT_MAX)
+	if (strnlen(text, FW_TEXT_MAX + 1) <= FW_TEXT_MAX)
 		return (char *)(uintptr_t)text;
-	for (length = FW_TEXT_MAX;
-	     length > FW_TEXT_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80;)
-		length--;
-	copy = put_memory(e, length + 1);
-	return copy != NULL ? memcpy(copy, text, length) : empty;
+	copy = put_memory(e, FW_TEXT_MAX + 1);
+	return copy != NULL ? fragi_sentence(copy, FW_TEXT_MAX + 1, "%s", text) : empty;
 }
 
 /* Numbers, and whether there is a text. */

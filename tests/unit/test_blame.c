@@ -251,6 +251,28 @@ Test(blame, lines_about_late_messages_are_bounded)
 	free(exec);
 }
 
+/* The name of a path, and of a part of it, ends with a mark where it does not fit. */
+Test(blame, a_path_whose_name_is_cut_says_so)
+{
+	char names_of[64][FRAG_NAME_MAX + 1], out[600];
+	const char *names[64];
+	const struct fragi_blame_part part = {.at = 1, .cause = FRAGI_BLAME_QUEUE};
+	struct fragi_path_deadline path = {.names = names, .count = 64};
+
+	for (int i = 0; i < 64; i++) {
+		snprintf(names_of[i], sizeof(names_of[i]), "operator_%02d", i);
+		names[i] = names_of[i];
+	}
+	fragi_path_name(&path, out, sizeof(out));
+	cr_expect_eq(strlen(out), sizeof(out) - 1);
+	cr_expect_eq(strncmp(out, "operator_00 -> operator_01 -> ", 30), 0);
+	cr_expect_str_eq(out + strlen(out) - 3, "...");
+	cr_expect_str_eq(fragi_path_part(&path, NULL, &part, out, 20), "operator_01 wait...");
+	path.count = 2;
+	fragi_path_name(&path, out, sizeof(out));
+	cr_expect_str_eq(out, "operator_00 -> operator_01");
+}
+
 /* By the operator and by the flow that leads to it, and room behind the last operator by itself. */
 Test(blame, places_of_late_messages_are_counted)
 {

@@ -187,6 +187,7 @@ WORLD_TEST(driver_lines, lines_are_bounded_and_the_newest_stay, serve)
 	logs = ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .after = after});
 	cr_assert_not_null(logs);
 	cr_expect_eq(strlen(logs->rows[0].text), FW_LOG_LINE_MAX, "the rest of a line is cut");
+	cr_expect_str_eq(logs->rows[0].text + FW_LOG_LINE_MAX - 4, "x...");
 	cr_expect_gt(logs->rows[0].number, after + 700, "bytes are bounded too");
 }
 

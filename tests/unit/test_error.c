@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/diag.h>
+#include <base/sentence.h>
 
 Test(error, the_first_sentence_stays)
 {
@@ -39,8 +40,39 @@ Test(error, a_sentence_has_no_newline_and_no_half_character)
 	memcpy(text + sizeof(err.text) - 3, "\xE2\x82\xAC", 3); /* one byte of it does not fit */
 	text[sizeof(text) - 1] = '\0';
 	frag_err_set(&err, -EIO, "%s", text);
-	cr_expect_eq(strlen(err.text), sizeof(err.text) - 3);
-	cr_expect_eq(err.text[strlen(err.text) - 1], 'x');
+	cr_expect_eq(strlen(err.text), sizeof(err.text) - 1);
+	cr_expect_str_eq(err.text + strlen(err.text) - 5, "xx...", "a cut is marked");
+}
+
+/* A text that does not fit ends with a mark, which stands behind a whole character. */
+Test(error, a_sentence_that_is_cut_says_so)
+{
+	static const struct {
+		const char *text, *in_ten;
+	} rows[] = {
+		{"", ""},
+		{"12345678", "12345678"},
+		{"123456789", "123456789"},
+		{"1234567890", "123456..."},
+		{"12345\xC3\xA9xyz", "12345..."},
+		{"1234\xC3\xA9zyxw", "1234\xC3\xA9..."},
+		{"123\xF0\x9F\x98\x80zyxw", "123..."},
+		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", "\x80\x80\x80..."},
+	};
+	char out[11], small[4] = "abc";
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		out[10] = '!';
+		cr_expect_eq(fragi_sentence(out, 10, "%s", rows[i].text), out);
+		cr_expect_str_eq(out, rows[i].in_ten);
+		out[0] = '\0';
+		for (const char *c = rows[i].text; *c != '\0'; c++)
+			fragi_sentence_add(out, 10, "%c", *c);
+		cr_expect_str_eq(out, rows[i].in_ten, "what is added behind a cut is left out");
+		cr_expect_eq(out[10], '!');
+	}
+	fragi_sentence(small, 3, "defg");
+	cr_expect_str_eq(small, "de", "there is no room for a mark");
 }
 
 Test(error, a_sentence_holds_nothing_that_a_terminal_obeys)
@@ -64,7 +96,7 @@ Test(error, an_older_callers_smaller_struct_is_not_overrun)
 	memset(&old, 0, sizeof(old));
 	old.err.struct_size = offsetof(struct frag_err, text) + 8;
 	frag_err_set(&old.err, -EIO, "0123456789");
-	cr_expect_str_eq(old.err.text, "0123456");
+	cr_expect_str_eq(old.err.text, "0123...");
 	cr_expect_eq(old.err.text[8], 0);
 }
 

@@ -116,14 +116,15 @@ Test(wire_codec, texts_are_cut_and_cleaned)
 
 	memset(longer, 'x', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
-	memcpy(longer + FW_TEXT_MAX - 1, "\xC3\xA9", 2); /* a character across the bound */
+	memcpy(longer + FW_TEXT_MAX - 1, "\xC3\xA9", 2); /* beyond the mark */
 	longer[2] = '\n';
 	longer[3] = '\033';
 	in.refused.failure.sentence = longer;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX - 1);
+	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX);
 	cr_expect_eq(strncmp(out->refused.failure.sentence, "xx  x", 5), 0);
+	cr_expect_str_eq(out->refused.failure.sentence + FW_TEXT_MAX - 4, "x...");
 	fw_message_free(out);
 	fragi_free(frame);
 
@@ -250,7 +251,7 @@ Test(wire_codec, a_text_of_continuation_bytes_alone_is_cut_all_the_same)
 	in.refused.failure.sentence = text;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX - 4);
+	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX - 3);
 	fw_message_free(out);
 	for (int64_t skip = 0; skip < 2; skip++) { /* the body, then the copy that is cut */
 		fragi_free(frame);

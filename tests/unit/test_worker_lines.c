@@ -231,6 +231,7 @@ Test(worker_lines, escapes_are_shown_and_not_sent)
 	cr_expect_leq(wrk_writer_sign(&of_one, long_line, sizeof(long_line), line),
 		      WRK_SIGNED_MAX - 1);
 	cr_expect(strncmp(line, "app/f1: \\x1b\\x1b", 16) == 0);
+	cr_expect_str_eq(line + strlen(line) - 3, "...", "what is cut ends with a mark");
 }
 
 Test(worker_lines, more_than_the_rate_are_counted)

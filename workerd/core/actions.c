@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 
 struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind kind)
 {
@@ -33,7 +34,7 @@ static FRAG_PRINTF(2, 0) const
 	char line[1200];
 	char *text;
 
-	vsnprintf(line, sizeof(line), format, args);
+	fragi_sentence_of(line, sizeof(line), format, args);
 	text = fragi_arena_strdup(&actions->arena, line);
 	if (text == NULL) {
 		actions->out_of_memory = true;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 
 static const char *const host_names[WRK_HOST_STATES] = {
 	[WRK_HOST_NONE] = "none",     [WRK_HOST_SPAWNING] = "spawning",
@@ -113,7 +114,7 @@ static void note_why(struct wrk_host *host, enum fragi_failure failure, const ch
 	if (host->why_failure != FRAGI_FAILURE_NONE)
 		return;
 	host->why_failure = failure;
-	snprintf(host->why, sizeof(host->why), "%s", why);
+	fragi_sentence(host->why, sizeof(host->why), "%s", why);
 }
 
 void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
@@ -571,9 +572,9 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *a
 		if (now_ns >= silent_at(core, host)) {
 			char why[128];
 
-			snprintf(why, sizeof(why),
-				 "its control thread has not been heard for %.1f s",
-				 (double)core->dead_ns * 1e-9);
+			fragi_sentence(why, sizeof(why),
+				       "its control thread has not been heard for %.1f s",
+				       (double)core->dead_ns * 1e-9);
 			wrk_host_kill(core, host, FRAGI_FAILURE_HOST_SILENT, why, actions);
 		}
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <base/log_line.h>
+#include <base/sentence.h>
 #include <base/units.h>
 
 /*
@@ -57,14 +58,17 @@ static const char *name_of(struct wrk_actions *actions, struct fragi_span span)
 
 static void read_line(const char *line, struct fw_line *row, struct wrk_actions *actions)
 {
+	char text[FW_LOG_LINE_MAX + 1];
 	struct fragi_log_line entry;
 
 	fragi_log_line_parse(line, strlen(line), &entry);
+	fragi_sentence(text, sizeof(text), "%.*s", (int)entry.text.length,
+		       entry.text.length != 0 ? entry.text.text : "");
 	*row = (struct fw_line){
 		.level = (uint32_t)entry.level,
 		.fragment = name_of(actions, entry.fragment),
 		.op = name_of(actions, entry.op),
-		.text = copy(actions, entry.text, FW_LOG_LINE_MAX),
+		.text = copy(actions, (struct fragi_span){text, strlen(text)}, sizeof(text)),
 	};
 }
 

@@ -9,6 +9,7 @@
 
 #include <base/alloc.h>
 #include <base/secret.h>
+#include <base/sentence.h>
 #include <base/units.h>
 
 /*
@@ -241,7 +242,7 @@ void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
+	fragi_sentence_of(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	record_failure(app, &(struct fw_failure){.code = code, .sentence = sentence}, host);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 
 void drv_actions_reset(struct drv_actions *actions)
 {
@@ -97,7 +98,7 @@ static const char *format_text(struct drv_core *core, const char *format, va_lis
 {
 	char line[2048];
 
-	vsnprintf(line, sizeof(line), format, args);
+	fragi_sentence_of(line, sizeof(line), format, args);
 	frag_hide_credentials(line, sizeof(line));
 	return fragi_arena_strdup(&core->actions->arena, line);
 }

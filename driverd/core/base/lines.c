@@ -7,6 +7,7 @@
 
 #include <base/alloc.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 
 struct drv_log *drv_lines_find(const struct drv_lines *lines, const char *application)
 {
@@ -66,19 +67,6 @@ void drv_lines_fini(struct drv_lines *lines)
 	}
 }
 
-/* The text is cut where a character of UTF-8 begins. */
-static size_t length_of(const char *text)
-{
-	size_t length = strnlen(text, FW_LOG_LINE_MAX + 1);
-
-	if (length <= FW_LOG_LINE_MAX)
-		return length;
-	length = FW_LOG_LINE_MAX;
-	while (length > FW_LOG_LINE_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80)
-		length--;
-	return length;
-}
-
 static const char *put(char **at, const char *text, size_t length)
 {
 	char *copy = *at;
@@ -105,7 +93,7 @@ static uint64_t next_number(struct drv_lines *lines, const struct drv_log *log)
 static void append(struct drv_core *core, struct drv_log *log, const struct fw_line *from,
 		   const char *worker)
 {
-	size_t length = length_of(from->text);
+	size_t length = strnlen(from->text, FW_LOG_LINE_MAX);
 	size_t bytes = sizeof(struct drv_line) + length + 1 + strlen(worker) + 1 +
 		       strlen(from->fragment) + 1 + strlen(from->op) + 1;
 	struct drv_line *line = fragi_malloc(bytes);
@@ -120,6 +108,8 @@ static void append(struct drv_core *core, struct drv_log *log, const struct fw_l
 				  .bytes = bytes};
 	at = line->text;
 	put(&at, from->text, length);
+	if (from->text[length] != '\0')
+		fragi_sentence_mark(at - length - 1, length + 1);
 	fragi_make_printable(line->text, '?');
 	line->worker = put(&at, worker, strlen(worker));
 	line->fragment = put(&at, from->fragment, strlen(from->fragment));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <base/sentence.h>
 #include <driverd/core/clients/difference.h>
 
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static struct drv_difference *add(struct drv_differences *out, enum fw_effect ef
 		return NULL;
 	}
 	va_start(args, format);
-	vsnprintf(what, sizeof(what), format, args);
+	fragi_sentence_of(what, sizeof(what), format, args);
 	va_end(args);
 	*row = (struct drv_difference){.change = {.effect = effect}, .fragment = fragment};
 	row->change.what = fragi_arena_strdup(out->arena, what);

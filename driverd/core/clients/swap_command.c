@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 
 /* The command of a client that replaces a library: what speaks against it, and how it begins. */
 
@@ -41,7 +42,7 @@ static int fail(struct asking *a, enum fragi_failure code, const char *format, .
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
+	fragi_sentence_of(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	a->failure = (struct fw_failure){code, drv_text(a->app->core, "%s", sentence), NULL};
 	return -EINVAL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 
 /*
  * The last events, in a ring, and the last runs that have ended, with their summaries as they are
@@ -82,7 +83,7 @@ void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const stru
 		 app != NULL ? drv_app_name(app) : "");
 	snprintf(notice->who, sizeof(notice->who), "%s", who != NULL ? who : "");
 	va_start(args, format);
-	vsnprintf(notice->text, sizeof(notice->text), format, args);
+	fragi_sentence_of(notice->text, sizeof(notice->text), format, args);
 	va_end(args);
 	frag_hide_credentials(notice->text, sizeof(notice->text));
 	drv_persist_notice(core, notice);
@@ -107,7 +108,7 @@ void drv_history_restore_notice(struct drv_history *history, const struct drv_re
 	};
 	snprintf(notice->application, sizeof(notice->application), "%s", record->name);
 	snprintf(notice->who, sizeof(notice->who), "%s", record->who);
-	snprintf(notice->text, sizeof(notice->text), "%s", record->text);
+	fragi_sentence(notice->text, sizeof(notice->text), "%s", record->text);
 }
 
 const struct drv_notice *drv_history_after(const struct drv_history *history, uint64_t number)
@@ -226,8 +227,8 @@ static int read_outcome(struct drv_ended *ended)
 		ended->exit_code = summary->exit_code;
 		ended->duration_ns = summary->duration_ns;
 		if (summary->failure.code != FRAGI_FAILURE_NONE) {
-			snprintf(ended->sentence, sizeof(ended->sentence), "%s",
-				 summary->failure.sentence);
+			fragi_sentence(ended->sentence, sizeof(ended->sentence), "%s",
+				       summary->failure.sentence);
 			ended->failure =
 				(struct fw_failure){summary->failure.code, ended->sentence, NULL};
 		}

@@ -7,6 +7,7 @@
 
 #define LOG_TOPIC "ucx"
 #include <base/log.h>
+#include <base/sentence.h>
 
 #include "module.h"
 
@@ -32,7 +33,7 @@ static ucs_log_func_rc_t take_line(const char *file, unsigned int line, const ch
 
 	(void)function;
 	(void)component;
-	vsnprintf(text, sizeof(text), message, args);
+	fragi_sentence_of(text, sizeof(text), message, args);
 	if (level == UCS_LOG_LEVEL_FATAL) /* UCX aborts the process next */
 		log_error(NULL, "UCX cannot go on: %s (%s:%u)", text, file, line);
 	else

@@ -6,6 +6,7 @@
 #include <base/alloc.h>
 #include <base/diag.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 
 /*
  * Returns a zeroed item at the end of the list; NULL when the list is full or memory is short: the
@@ -49,7 +50,7 @@ int fragi_diag_add(struct fragi_diag *diag, int code, const char *file, int line
 	if (file != NULL)
 		snprintf(item->file, sizeof(item->file), "%s", file);
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	return frag_err_set(item, code, "%s", text);
 }

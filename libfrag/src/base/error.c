@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/printable.h>
+#include <base/sentence.h>
 #include <frag/error.h>
 
 /* Codes whose text from libc says nothing about a message or a graph. */
@@ -24,27 +25,10 @@
 	X(EMFILE, "Too many open files (raise the limit: ulimit -n)")                              \
 	X(EINVAL, "invalid argument")
 
-/* Removes the bytes of a UTF-8 character that truncation cut in two. */
-static void trim_utf8(char *text, size_t length)
-{
-	size_t start = length, need;
-	unsigned char c;
-
-	while (start > 0 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
-		start--;
-	if (start == 0)
-		return;
-	c = (unsigned char)text[start - 1];
-	need = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
-	if (length - start < need)
-		text[start - 1] = '\0';
-}
-
 int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 {
 	va_list args;
 	size_t room;
-	int n;
 
 	if (err == NULL || err->code != 0 || err->text[0] != '\0')
 		return code;
@@ -56,12 +40,8 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 	}
 	err->code = code;
 	va_start(args, format);
-	n = vsnprintf(err->text, room, format, args);
+	fragi_sentence_of(err->text, room, format, args);
 	va_end(args);
-	if (n < 0)
-		err->text[0] = '\0';
-	else if ((size_t)n >= room)
-		trim_utf8(err->text, room - 1);
 	frag_hide_credentials(err->text, room);
 	/* One printable line: a sentence may quote a file, or what an unknown peer sent. */
 	for (char *c = err->text; *c != '\0'; c++)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <base/failure.h>
+#include <base/sentence.h>
 
 #define SCOPE_NAME(NAME, name, meaning) #name,
 static const char *const scope_names[FRAGI_SCOPES] = {FRAGI_SCOPE_LIST(SCOPE_NAME)};
@@ -61,7 +62,7 @@ int fragi_err_fail(struct frag_err *err, enum fragi_failure failure, const char 
 	if (err == NULL || err->code != 0 || err->text[0] != '\0')
 		return code;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	frag_err_set(err, code, "%s", text);
 	fragi_err_classify(err, failure, op);

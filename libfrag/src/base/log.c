@@ -17,6 +17,7 @@
 #include <base/log_line.h>
 #include <base/nowait.h>
 #include <base/printable.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 
 #define LINE_MAX_BYTES 2048
@@ -249,7 +250,7 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 {
 	char line[LINE_MAX_BYTES];
 	const size_t room = sizeof(line) - 1; /* the last byte is for the newline */
-	int saved_errno = errno, n;
+	int saved_errno = errno;
 	size_t length, erase_bytes, head;
 	va_list args;
 
@@ -258,15 +259,8 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		 line_head(line + erase_bytes, room - erase_bytes, level, topic, subject);
 	head = length;
 	va_start(args, format);
-	n = vsnprintf(line + length, room - length, format, args);
+	fragi_sentence_of(line + length, room - length, format, args);
 	va_end(args);
-	if (n > 0 && (size_t)n < room - length) {
-		length += (size_t)n;
-	} else if (n > 0) {
-		length = room - 1;
-		memset(line + length - 3, '.', 3);
-	}
-	line[length] = '\0';
 	frag_hide_credentials(line + head, room - head);
 	length = head + strlen(line + head);
 	/* Names in a line may come from a peer: removes line breaks, escapes, what is not UTF-8. */
@@ -281,7 +275,6 @@ void fragi_log_print(const char *format, ...)
 	char line[LINE_MAX_BYTES];
 	size_t used = 0;
 	va_list args;
-	int n;
 
 	if (is_json)
 		used = line_head(line, sizeof(line), FRAGI_LOG_ERROR, program_invocation_short_name,
@@ -289,12 +282,11 @@ void fragi_log_print(const char *format, ...)
 	else
 		used = (size_t)snprintf(line, sizeof(line), "%s", fragi_log_line_begin());
 	va_start(args, format);
-	n = vsnprintf(line + used, sizeof(line) - used, format, args);
+	fragi_sentence_of(line + used, sizeof(line) - used - 1, format, args);
 	va_end(args);
-	frag_hide_credentials(line + used, sizeof(line) - used);
-	if (n > 0)
-		used += strlen(line + used);
+	frag_hide_credentials(line + used, sizeof(line) - used - 1);
+	used += strlen(line + used);
 	if (used > 0 && line[used - 1] != '\n') /* it was cut */
-		line[used - 1] = '\n';
+		line[used++] = '\n';
 	fragi_log_put(line, used);
 }

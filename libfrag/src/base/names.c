@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <base/names.h>
+#include <base/sentence.h>
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
-/* used is at most size - 1, so that what follows has a place. */
-static void note_used(struct fragi_names *names, int written)
-{
-	names->used += written > 0 ? (size_t)written : 0;
-	if (names->used >= names->size)
-		names->used = names->size - 1;
-}
+#define NAME_MAX_BYTES 1024 /* of one name, which may have a reason with it */
 
 void fragi_names_add(struct fragi_names *names, const char *format, ...)
 {
 	const char *separator = names->separator != NULL ? names->separator : ", ";
+	char name[NAME_MAX_BYTES];
 	va_list args;
 
+	names->text[names->used] = '\0'; /* without " and 5 more" */
 	if (names->count++ >= FRAGI_NAMES_MAX) {
-		snprintf(names->text + names->used, names->size - names->used, " and %u more",
-			 names->count - FRAGI_NAMES_MAX);
+		fragi_sentence_add(names->text, names->size, " and %u more",
+				   names->count - FRAGI_NAMES_MAX);
 		return;
 	}
-	note_used(names, snprintf(names->text + names->used, names->size - names->used, "%s",
-				  names->count > 1 ? separator : ""));
 	va_start(args, format);
-	note_used(names,
-		  vsnprintf(names->text + names->used, names->size - names->used, format, args));
+	fragi_sentence_of(name, sizeof(name), format, args);
 	va_end(args);
+	fragi_sentence_add(names->text, names->size, "%s%s", names->count > 1 ? separator : "",
+			   name);
+	names->used = strlen(names->text);
 }

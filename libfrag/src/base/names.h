@@ -7,7 +7,7 @@
 
 #include <base/diag.h>
 
-/* Names in a sentence: "a, b, c and 37 more". What does not fit into the text is cut off. */
+/* Names in a sentence: "a, b, c and 37 more". A text that does not fit ends with "...". */
 #define FRAGI_NAMES_MAX 3
 struct fragi_names {
 	char *text; /* borrowed; it is a sentence after each name */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <base/printable.h>
+#include <base/sentence.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +69,10 @@ size_t fragi_show(const char *text, size_t size, char *out, size_t out_size)
 						  (unsigned int)(unsigned char)text[i]);
 			from = escape;
 		}
-		if (used + wanted >= out_size)
-			break;
+		if (used + wanted >= out_size) {
+			out[used] = '\0';
+			return strlen(fragi_sentence_add(out, out_size, "..."));
+		}
 		memcpy(out + used, from, wanted);
 		used += wanted;
 	}

@@ -17,7 +17,8 @@ FRAGI_API size_t fragi_printable(const char *text);
 FRAGI_API void fragi_make_printable(char *text, char replacement);
 /*
  * Copies text of a stranger so that it can be logged: bytes that belong to no printable character,
- * except tabs, become \xNN; a carriage return at the end is left out. What does not fit is cut.
+ * except tabs, become \xNN; a carriage return at the end is left out. What does not fit is cut,
+ * and "..." marks that.
  * - text: size bytes, NULs are bytes like others
  * Returns the length; out is NUL-terminated.
  */

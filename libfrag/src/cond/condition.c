@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/sentence.h>
 #include <cond/condition.h>
 
 static const struct fragi_built_in_condition *const types[] = {
@@ -58,7 +59,7 @@ enum frag_ready frag_condition_fail(struct frag_condition *condition, int code, 
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	frag_op_fail(condition->op, code, "condition %s: %s", condition->name, text);
 	return (enum frag_ready)code;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/sentence.h>
 #include <data/tensor.h>
 #include <frag/draft.h>
 #include <frag/npy.h>
@@ -119,7 +120,7 @@ static int FRAG_PRINTF(2, 3) refuse_(const struct reading *reading, const char *
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
+	fragi_sentence_of(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	return frag_err_set(reading->err, -EINVAL, "%s: %s", reading->path, sentence);
 }

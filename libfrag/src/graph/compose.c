@@ -6,6 +6,7 @@
 
 #include <base/failure.h>
 #include <base/policy.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <graph/compose.h>
 
@@ -53,7 +54,7 @@ int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fra
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	making_error(fragment, code, place, subject, text);
 	return code;
@@ -65,7 +66,7 @@ void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err 
 	size_t first = fragment->diag != NULL ? fragment->diag->count : 0;
 	char text[sizeof(cause->text) + 128];
 
-	snprintf(text, sizeof(text), "%s%s", what, cause->text);
+	fragi_sentence(text, sizeof(text), "%s%s", what, cause->text);
 	making_error(fragment, cause->code, place, subject, text);
 	if (fragment->diag != NULL && cause->failure != FRAGI_FAILURE_NONE)
 		fragi_diag_classify(fragment->diag, first, fragi_err_failure(cause), NULL);
@@ -335,7 +336,7 @@ int frag_fragment_fail(struct frag_fragment *fragment, int code, const char *for
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	return fragi_making_fail(fragment, code, NULL, NULL, "%s", text);
 }

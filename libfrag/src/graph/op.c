@@ -11,6 +11,7 @@
 #include <base/failure.h>
 #include <base/log.h>
 #include <base/may_write.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
@@ -586,7 +587,7 @@ void frag_op_log(const struct frag_op *op, const char *format, ...)
 	if (fragi_log_operator_threshold > (int)FRAGI_LOG_INFO)
 		return;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	snprintf(subject, sizeof(subject), "%s%s%s", spec != NULL ? spec->application : "",
 		 spec != NULL ? "/" : "", op->subject);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 #include <frag/status.h>
 #include <graph/op.h>
 
@@ -24,7 +25,7 @@ static int fail(struct frag_op *op, enum fragi_failure failure, int code, const 
 	if (op->failed.text == NULL)
 		return code;
 	*op->failed.text = (struct frag_err)FRAG_ERR_INIT;
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	frag_err_set(op->failed.text, code, "%s", text);
 	if (failure != FRAGI_FAILURE_NONE)
 		fragi_err_classify(op->failed.text, failure, op->subject);

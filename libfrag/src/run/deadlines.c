@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <run/state.h>
 #include <sched/path_deadline.h>
@@ -354,8 +355,10 @@ bool fragi_run_late_place(const struct fragi_run *run, uint32_t number,
 static const char *name_causes(const struct fragi_path_deadline *d, char *out, size_t size)
 {
 	uint64_t below = UINT64_MAX;
-	size_t used = 0, most, after = 0;
+	size_t most, after = 0;
 	char text[300];
+
+	out[0] = '\0';
 
 	for (int n = 0; n < CAUSES_MAX; n++, below = d->blamed[most], after = most + 1) {
 		most = SIZE_MAX;
@@ -363,15 +366,14 @@ static const char *name_causes(const struct fragi_path_deadline *d, char *out, s
 			if ((d->blamed[i] < below || (d->blamed[i] == below && i >= after)) &&
 			    (most == SIZE_MAX || d->blamed[i] > d->blamed[most]))
 				most = i;
-		if (most == SIZE_MAX || d->blamed[most] == 0 || used >= size)
+		if (most == SIZE_MAX || d->blamed[most] == 0)
 			break;
 		const struct fragi_blame_part part = {(uint16_t)(most / FRAGI_BLAME_CAUSES),
 						      (uint16_t)(most % FRAGI_BLAME_CAUSES), 0};
 
-		used += (size_t)snprintf(out + used, size - used, "%s%s, in %llu of them",
-					 n > 0 ? "; " : "",
-					 fragi_path_part(d, NULL, &part, text, sizeof(text)),
-					 (unsigned long long)d->blamed[most]);
+		fragi_sentence_add(out, size, "%s%s, in %llu of them", n > 0 ? "; " : "",
+				   fragi_path_part(d, NULL, &part, text, sizeof(text)),
+				   (unsigned long long)d->blamed[most]);
 	}
 	return out;
 }

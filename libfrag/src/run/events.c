@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/sentence.h>
 #include <run/state.h>
 
 /*
@@ -64,7 +65,7 @@ void fragi_run_report_failure(struct fragi_run *run, enum fragi_failure failure,
 	struct fragi_run_event event = {.kind = FRAGI_RUN_FAILED, .failure = failure};
 
 	snprintf(event.op, sizeof(event.op), "%s", op != NULL ? op : "");
-	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
+	fragi_sentence(event.sentence, sizeof(event.sentence), "%s", sentence);
 	fragi_run_report_event(run, &event);
 }
 

@@ -12,6 +12,7 @@
 #include <base/alloc.h>
 #include <base/beat.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <data/allocator.h>
 #include <data/staging.h>
@@ -278,7 +279,7 @@ static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 	char text[1024];
 
 	keep_edges_open(fragment->run);
-	snprintf(text, sizeof(text), "%s", sentence);
+	fragi_sentence(text, sizeof(text), "%s", sentence);
 	if (failure == FRAGI_FAILURE_POOL_EXHAUSTED)
 		fragi_run_name_holders(fragment->run, op, text, sizeof(text));
 	fragi_run_report_failure(fragment->run, failure, op->subject, text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/sentence.h>
 #include <base/transports.h>
 #include <data/allocator.h>
 #include <run/state.h>
@@ -26,7 +27,7 @@ static void peer_lost(void *arg, uint32_t host, enum fragi_failure failure, cons
 
 	event.peer_epoch = fragi_remote_peer_epoch(fragi_remote_peer_find(run->remote, host));
 	atomic_fetch_add(&run->peers_lost, 1);
-	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
+	fragi_sentence(event.sentence, sizeof(event.sentence), "%s", sentence);
 	fragi_run_report_event(run, &event);
 }
 

@@ -7,6 +7,7 @@
 #include <base/beat.h>
 #include <base/call.h>
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/stamp.h>
 #include <base/units.h>
 #include <edge/in_flight.h>
@@ -39,28 +40,29 @@ static void report_hang(struct fragi_run *run, const struct fragi_sched_hang *ha
 {
 	char sentence[1024], lasted[32], allowed[32], tick[40] = "";
 	struct frag_op *op = hang->op;
-	int n;
 
 	fragi_format_duration(hang->allowed_ns, allowed, sizeof(allowed));
 	if (hang->callback == FRAGI_CALL_COMPUTE)
 		snprintf(tick, sizeof(tick), " (tick %llu)",
 			 (unsigned long long)atomic_load(&op->exec->row->ticks));
-	n = snprintf(sentence, sizeof(sentence), "%s: %s has run for %s, longer than ", op->subject,
-		     fragi_call_name(hang->callback),
-		     fragi_format_duration(hang->for_ns, lasted, sizeof(lasted)));
+	fragi_sentence(sentence, sizeof(sentence), "%s: %s has run for %s, longer than ",
+		       op->subject, fragi_call_name(hang->callback),
+		       fragi_format_duration(hang->for_ns, lasted, sizeof(lasted)));
 	if (hang->is_draining)
-		snprintf(
-			sentence + n, sizeof(sentence) - (size_t)n,
+		fragi_sentence_add(
+			sentence, sizeof(sentence),
 			"the %s that a stop leaves to it%s; it hangs, or it waits without watching frag_op_stop_fd",
 			allowed, tick);
 	else if (op->watchdog_ns > 0)
-		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
-			 "its watchdog of %s%s; it hangs, or the watchdog is too short for it",
-			 allowed, tick);
+		fragi_sentence_add(
+			sentence, sizeof(sentence),
+			"its watchdog of %s%s; it hangs, or the watchdog is too short for it",
+			allowed, tick);
 	else
-		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
-			 "the %s that it may take; it hangs, or it needs a longer watchdog",
-			 allowed);
+		fragi_sentence_add(
+			sentence, sizeof(sentence),
+			"the %s that it may take; it hangs, or it needs a longer watchdog",
+			allowed);
 	atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
 	atomic_store(&run->hung, true);
 	fragi_run_report_failure(run, FRAGI_FAILURE_OPERATOR_HUNG, op->subject, sentence);

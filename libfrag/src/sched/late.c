@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <sched/path_deadline.h>
 #include <sched/trace.h>
@@ -15,12 +16,9 @@
 
 void fragi_path_name(const struct fragi_path_deadline *deadline, char *out, size_t size)
 {
-	size_t used = 0;
-
 	out[0] = '\0';
-	for (uint32_t i = 0; i < deadline->count && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " -> " : "",
-					 deadline->names[i]);
+	for (uint32_t i = 0; i < deadline->count; i++)
+		fragi_sentence_add(out, size, "%s%s", i > 0 ? " -> " : "", deadline->names[i]);
 }
 
 const char *fragi_path_part(const struct fragi_path_deadline *deadline,
@@ -34,12 +32,12 @@ const char *fragi_path_part(const struct fragi_path_deadline *deadline,
 	if (cause == FRAGI_BLAME_CLOCK)
 		snprintf(out, size, "%s", fragi_blame_text(cause));
 	else if (fragi_blame_is_edge(cause) && at == part->at && at > 0)
-		snprintf(out, size, "%s -> %s %s", deadline->names[at - 1], deadline->names[at],
-			 fragi_blame_text(cause));
+		fragi_sentence(out, size, "%s -> %s %s", deadline->names[at - 1],
+			       deadline->names[at], fragi_blame_text(cause));
 	else /* also of room in a flow that leaves the last operator */
-		snprintf(out, size, "%s%s%s %s", deadline->names[at],
-			 worker != NULL ? " on worker " : "", worker != NULL ? worker : "",
-			 fragi_blame_text(cause));
+		fragi_sentence(out, size, "%s%s%s %s", deadline->names[at],
+			       worker != NULL ? " on worker " : "", worker != NULL ? worker : "",
+			       fragi_blame_text(cause));
 	return out;
 }
 
@@ -60,13 +58,12 @@ static bool may_log(struct fragi_late_log *log)
 	return true;
 }
 
-static size_t print_part(char *out, size_t size, const char *what, uint64_t ns)
+static void add_part(char *out, size_t size, const char *what, uint64_t ns)
 {
 	char text[32];
-	int length = snprintf(out, size, ", %s %s", what,
-			      fragi_format_duration((int64_t)ns, text, sizeof(text)));
 
-	return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+	fragi_sentence_add(out, size, "%s%s %s", out[0] != '\0' ? ", " : "", what,
+			   fragi_format_duration((int64_t)ns, text, sizeof(text)));
 }
 
 static void log_late(struct fragi_path_deadline *deadline, const struct fragi_blame_parts *parts,
@@ -75,25 +72,23 @@ static void log_late(struct fragi_path_deadline *deadline, const struct fragi_bl
 {
 	const struct fragi_trail_places *places = &entry->places;
 	char path[600], place[600], took[32], budget[32], error[48] = "", left_out[64] = "";
-	char all[1200];
+	char all[1200] = "";
 	uint64_t shown_ns = 0;
-	size_t used = 0;
 
 	fragi_path_name(deadline, path, sizeof(path));
 	fragi_format_duration((int64_t)took_ns, took, sizeof(took));
 	fragi_format_duration(deadline->budget_ns, budget, sizeof(budget));
-	all[0] = all[1] = all[2] = '\0';
 	for (uint32_t i = 0; i < parts->count; i++) {
 		const struct fragi_blame_part *part = &parts->parts[i];
 
 		if (part->ns < took_ns / 100)
 			continue;
 		fragi_path_part(deadline, places, part, place, sizeof(place));
-		used += print_part(all + used, sizeof(all) - used, place, part->ns);
+		add_part(all, sizeof(all), place, part->ns);
 		shown_ns += part->ns;
 	}
 	if (took_ns > shown_ns)
-		print_part(all + used, sizeof(all) - used, "rest", took_ns - shown_ns);
+		add_part(all, sizeof(all), "rest", took_ns - shown_ns);
 	if (entry->error_ns != 0) {
 		memcpy(error, " +/- ", 6);
 		fragi_format_duration((int64_t)entry->error_ns, error + 5, sizeof(error) - 5);
@@ -104,8 +99,7 @@ static void log_late(struct fragi_path_deadline *deadline, const struct fragi_bl
 			 (unsigned long long)deadline->log.left_out);
 	deadline->log.left_out = 0;
 	log_warn(NULL, "%s: a message took %s%s of %s: %s (%s)%s", path, took, error, budget,
-		 fragi_path_part(deadline, places, blamed, place, sizeof(place)), all + 2,
-		 left_out);
+		 fragi_path_part(deadline, places, blamed, place, sizeof(place)), all, left_out);
 }
 
 void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadline,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/sentence.h>
 #include <data/message.h>
 #include <sched/path_parts.h>
 
@@ -273,8 +274,8 @@ static int end_path(struct frag_tick *tick, const struct fragi_path_step *step,
 	slowest = miss(exec, step, entry, &whole.parts, ns, now);
 	if (deadline->on_miss != FRAG_ON_MISS_STOP)
 		return 0;
-	snprintf(what, sizeof(what), "the path from %s (slowest: %s)", deadline->names[0],
-		 deadline->names[slowest]);
+	fragi_sentence(what, sizeof(what), "the path from %s (slowest: %s)", deadline->names[0],
+		       deadline->names[slowest]);
 	return fragi_deadline_fail(tick, (int64_t)ns, deadline->budget_ns, what);
 }
 

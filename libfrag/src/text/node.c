@@ -6,6 +6,7 @@
 #include <yaml.h>
 
 #include <base/printable.h>
+#include <base/sentence.h>
 #include <base/strmap.h>
 #include <text/node.h>
 #include <text/syntax.h>
@@ -52,7 +53,7 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 	if (subject != NULL && subject[0] != '\0')
 		length = (size_t)snprintf(text, sizeof(text), "%.400s: ", subject);
 	va_start(args, format);
-	vsnprintf(text + length, sizeof(text) - length, format, args);
+	fragi_sentence_of(text + length, sizeof(text) - length, format, args);
 	va_end(args);
 	fragi_make_printable(text, '?');
 	return fragi_diag_add(diag, -EINVAL, place != NULL ? place->file : NULL,

@@ -7,6 +7,7 @@
 
 #define LOG_TOPIC "graph"
 #include <base/log.h>
+#include <base/sentence.h>
 #include <base/units.h>
 #include <type/params.h>
 #include <type/tree.h>
@@ -34,7 +35,7 @@ static void complain(struct filling *filling, const struct fragi_node *node, con
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fragi_sentence_of(text, sizeof(text), format, args);
 	va_end(args);
 	if (context->what != NULL && strncmp(text, "parameter ", 10) == 0)
 		rest += 9;

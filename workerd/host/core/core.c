@@ -10,6 +10,7 @@
 #include <base/awake.h>
 #include <base/beat.h>
 #include <base/machine.h>
+#include <base/sentence.h>
 #include <workerd/core/host_exit.h>
 
 /* The work that the shell was asked for and has not completed yet. */
@@ -121,7 +122,7 @@ static FRAG_PRINTF(3, 4) void add_log(struct host_actions *actions, enum fragi_l
 
 	action->level = level;
 	va_start(args, format);
-	vsnprintf(action->text, sizeof(action->text), format, args);
+	fragi_sentence_of(action->text, sizeof(action->text), format, args);
 	va_end(args);
 }
 
@@ -453,14 +454,14 @@ static void look_at_time(struct host_core *core, int64_t now_ns, struct host_act
 		return;
 	if (core->state == HOST_STATE_WIRING) {
 		failure.code = FRAGI_FAILURE_EDGE_UNREACHABLE;
-		snprintf(
+		fragi_sentence(
 			core->sentence, sizeof(core->sentence),
 			"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
 			core->peers, (long long)(core->config.wire_ns / 1000000000));
 		send_result(core, FW_HOST_WIRED, &(struct fw_host_result){failure}, actions);
 		return;
 	}
-	snprintf(
+	fragi_sentence(
 		core->sentence, sizeof(core->sentence),
 		"the host of %s was told to end, and has not ended within %lld s: a callback of an operator does not return; find out what it waits for",
 		core->fragments, (long long)(FRAGI_HOST_END_NS / 1000000000));

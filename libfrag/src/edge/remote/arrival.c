@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include <base/sentence.h>
 #include <edge/remote/state.h>
 
 /*
@@ -115,7 +116,7 @@ static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const 
 
 	rx->broken = true;
 	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
+	fragi_sentence_of(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (config->fault != NULL)
 		config->fault(config->arg, failure, rx->edge.config.op, sentence);

@@ -10,6 +10,7 @@
 
 #define LOG_TOPIC "edge"
 #include <base/log.h>
+#include <base/sentence.h>
 
 /*
  * Happy path: the transport connects to the peer's address, HELLO goes to it again and again until
@@ -141,7 +142,7 @@ void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, enum fra
 	endpoint->failure = failure;
 	fragi_remote_of(endpoint)->endpoint_failed = true;
 	va_start(args, format);
-	vsnprintf(endpoint->sentence, sizeof(endpoint->sentence), format, args);
+	fragi_sentence_of(endpoint->sentence, sizeof(endpoint->sentence), format, args);
 	va_end(args);
 }
 

@@ -8,6 +8,7 @@
 
 #define LOG_TOPIC "edge"
 #include <base/log.h>
+#include <base/sentence.h>
 
 /*
  * A peer is ready when all its endpoints are, and lost with the first of them that is. Both are
@@ -109,7 +110,7 @@ static void peer_lose(struct fragi_remote_peer *peer, enum fragi_failure failure
 	const struct fragi_remote_config *config = &peer->remote->config;
 	char sentence[FRAGI_SENTENCE_MAX + sizeof(peer->name)];
 
-	snprintf(sentence, sizeof(sentence), "%s %s", peer->name, why);
+	fragi_sentence(sentence, sizeof(sentence), "%s %s", peer->name, why);
 	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 	     endpoint = endpoint->next)
 		if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_LOST)
