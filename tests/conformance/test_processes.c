@@ -374,7 +374,8 @@ static struct {
 	const struct fragi_socket_calls *system;
 	pid_t receiver;
 	/* It takes a message in two parts. */
-	bool is_armed, has_begun, has_failed;
+	_Atomic bool is_armed; /* the backup poller sends too */
+	bool has_begun, has_failed;
 	int failure; /* of the second part, an errno; 0: that of a receiver which is killed */
 	/* So many sends until the receiver is killed; first: counted from the first connect. */
 	int first_sends, sends;
