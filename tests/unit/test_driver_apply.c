@@ -224,6 +224,27 @@ WORLD_TEST(driver_apply, an_application_that_is_to_fail_does_not_run_again, runs
 	cr_expect_neq(outcome_of(w, 1)->outcome.reached, FW_RUNNING);
 }
 
+/* The command that started it again is no failure, and not what is named as the first one. */
+WORLD_TEST(driver_apply, a_host_that_fails_then_names_why, runs)
+{
+	const struct fw_message *create;
+
+	w->many_end = true;
+	cr_assert_not_null(apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
+	say_exit(w, 2, 2, 137, 9, "");
+	for (int i = 0; i < 2; i++) {
+		pass_beating(w, 3 * SECOND, 1, 2);
+		create = must_take(w, 2, FW_HOST_CREATE);
+		speaking_epoch[2] = create->epoch;
+		say_exit(w, 2, 2, 3, 0, i == 0 ? "it exited first" : "it exited last");
+	}
+	both_are_killed(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
+	assert_has(w->errors,
+		   "failed again after 2 restarts within 60.0 s, as many as its on_failure "
+		   "allows; the first time: it exited first");
+}
+
 WORLD_TEST(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_before, NULL)
 {
 	const struct fw_message *m;

@@ -50,7 +50,9 @@ static int64_t backoff_ns(const struct drv_host *host, uint32_t before)
 static void fail_for_good(struct drv_host *host, uint32_t before, const struct fw_failure *failure)
 {
 	const struct drv_restarts *r = &host->restarts;
-	struct fw_failure cause = {.code = r->first_code, .op = r->first_op};
+	const char *first = r->first_is_asked ? failure->sentence : r->first;
+	struct fw_failure cause = {.code = r->first_is_asked ? failure->code : r->first_code,
+				   .op = r->first_is_asked ? failure->op : r->first_op};
 	char period[32];
 
 	cause.sentence = drv_text(
@@ -58,7 +60,7 @@ static void fail_for_good(struct drv_host *host, uint32_t before, const struct f
 		"%s on worker %s failed again after %u restart%s within %s, as many as its on_failure allows; the first time: %s",
 		host->name, host->worker, before, before == 1 ? "" : "s",
 		fragi_format_duration(host->on_failure->period_ns, period, sizeof(period)),
-		r->first != NULL ? r->first : "it gave no reason");
+		first != NULL ? first : "it gave no reason");
 	drv_log(host->app->core, FRAGI_LOG_ERROR, drv_app_name(host->app), "%s", failure->sentence);
 	host->failed = true;
 	drv_app_fail_by_host(host, &cause);
@@ -98,7 +100,7 @@ static int keep(char **at, const char *text)
 	return *at == NULL && text != NULL && text[0] != '\0' ? -ENOMEM : 0;
 }
 
-/* Keeps the failure. Returns 0 or -ENOMEM. */
+/* Keeps the failure. Of the first ones, a command is none. Returns 0 or -ENOMEM. */
 static int note(struct drv_host *host, const struct fw_failure *failure, uint32_t before,
 		bool is_asked)
 {
@@ -116,7 +118,7 @@ static int note(struct drv_host *host, const struct fw_failure *failure, uint32_
 	result = keep(&r->last, failure->sentence);
 	if (r->begun_ns == NULL || result < 0)
 		return -ENOMEM;
-	if (before > 0 && !r->first_is_asked)
+	if (before > 0 && (is_asked || !r->first_is_asked))
 		return 0;
 	r->first_is_asked = is_asked;
 	r->first_code = failure->code;
