@@ -7,23 +7,24 @@
 /*
  * The connection between the core of a driver and that of a worker in one process: messages in the
  * order in which they were sent, both ways. They are encoded and decoded as on a socket, so that a
- * core gets what it would get there, and owns it.
+ * core gets what it would get there, and owns it. Under way they are frames, which are smaller.
  */
 enum runner_exchange_end { RUNNER_EXCHANGE_DRIVER, RUNNER_EXCHANGE_WORKER };
 
-/* One message under way; NULL: the sender has closed the connection. */
+struct runner_frame;
+struct runner_exchange {
+	struct runner_frame *first, **last;
+};
+
+/* One message that has arrived; NULL: the sender has closed the connection. */
 struct runner_transit {
-	struct runner_transit *next;
 	enum runner_exchange_end to;
 	uint64_t connection; /* the worker's number of the connection, and the driver's */
 	struct fw_message *message;
 };
-struct runner_exchange {
-	struct runner_transit *first, **last;
-};
 
 void runner_exchange_init(struct runner_exchange *exchange);
-/* frame: as fw_encode makes it; copied. Returns 0, -ENOMEM, -EBADMSG. */
+/* frame: as fw_encode makes it; copied. Returns 0 or -ENOMEM. */
 int runner_exchange_send_frame(struct runner_exchange *exchange, enum runner_exchange_end to,
 			       uint64_t connection, const uint8_t *frame, size_t size);
 /* message is copied. Returns the same, or -EMSGSIZE when it does not fit into a frame. */
@@ -32,7 +33,10 @@ int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_
 /* Returns 0 or -ENOMEM. */
 int runner_exchange_close(struct runner_exchange *exchange, enum runner_exchange_end to,
 			  uint64_t connection);
-/* The next one, whose message is the caller's then. Returns false when there is none. */
-bool runner_exchange_take(struct runner_exchange *exchange, struct runner_transit *out);
+/*
+ * Takes the next one, whose message is the caller's then. Returns 0; -ENOENT when there is none;
+ * -ENOMEM or -EBADMSG, and that one is gone.
+ */
+int runner_exchange_take(struct runner_exchange *exchange, struct runner_transit *out);
 
 #endif

@@ -76,9 +76,13 @@ static void deliver(struct runner *runner, const struct runner_transit *transit)
 static void empty_exchange(struct runner *runner)
 {
 	struct runner_transit transit;
+	int r;
 
-	while (runner_exchange_take(&runner->exchange, &transit))
-		deliver(runner, &transit);
+	while ((r = runner_exchange_take(&runner->exchange, &transit)) != -ENOENT)
+		if (r < 0)
+			fail(runner, r);
+		else
+			deliver(runner, &transit);
 }
 
 static void before_sleep(uv_prepare_t *handle)

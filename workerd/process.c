@@ -22,7 +22,6 @@
 #include <workerd/control_group.h>
 #include <workerd/facts.h>
 #include <workerd/lines.h>
-#include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
 #include <workerd/traced.h>
@@ -333,7 +332,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->exit_reported &&
 	    !p->abandoned) {
 		/* The last moment at which nothing runs yet that could not be accounted for. */
-		int r = wrk_page_read(&p->page, &(struct fw_host_stats){0});
+		int r = wrk_page_open(&p->page);
 		char sentence[128];
 
 		if (r < 0 && r != -ENOENT) {
@@ -530,9 +529,9 @@ struct wrk_facts_past *wrk_process_facts(struct wrk_process *p)
 	return &p->facts;
 }
 
-int wrk_process_ledger_fd(const struct wrk_process *p)
+struct wrk_page *wrk_process_page(struct wrk_process *p)
 {
-	return p->page.fd;
+	return &p->page;
 }
 
 int wrk_process_exit_fd(const struct wrk_process *p)
