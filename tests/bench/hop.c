@@ -273,6 +273,7 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		timing = ", ports: {in: {take: latest_within, age: 1h, policy: block}}";
 	else if (strncmp(name, "pair", length) != 0)
 		return false;
+	graph->may_drop = timing[0] != '\0'; /* what a newer one supersedes */
 	each = messages / (sources * sinks * (passes + 1));
 	graph->hops = each * sources * sinks * (passes + 1);
 	graph->counted_flows = (size_t)(graph->hops / each);
