@@ -72,6 +72,7 @@ struct fragi_making {
 	/* of the fragment, given in C */
 	int metadata; /* 0 off, 1 on, -1 not given */
 	enum frag_metadata_policy metadata_policy;
+	struct fragi_arena arena; /* of what is not needed once the fragment is complete */
 };
 
 /*

@@ -51,6 +51,7 @@ static void making_fini(struct frag_fragment *fragment)
 	fragi_strmap_fini(&making->subgraphs);
 	for (uint32_t i = 0; i < fragment->made_count; i++)
 		fragment->made[i]->made = NULL;
+	fragi_arena_fini(&making->arena);
 	fragment->making = NULL;
 	fragment->diag = NULL;
 }

@@ -109,7 +109,7 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 {
 	struct fragi_arena *arena = &fragment->arena;
 	struct frag_op *op = fragi_arena_alloc(arena, sizeof(*op));
-	struct fragi_made *made = fragi_arena_alloc(arena, sizeof(*made));
+	struct fragi_made *made = fragi_arena_alloc(&fragment->making->arena, sizeof(*made));
 	const struct fragi_spec_fragment *own = fragment->own;
 
 	if (op == NULL || made == NULL)

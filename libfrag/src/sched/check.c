@@ -121,7 +121,9 @@ int fragi_checks_create(struct fragi_exec *exec, void (*notify)(void *exec))
 	const struct frag_op *op = exec->op;
 	int r = 0;
 
-	exec->checks = fragi_calloc(op->condition_count + 1, sizeof(*exec->checks));
+	if (op->condition_count == 0)
+		return 0;
+	exec->checks = fragi_calloc(op->condition_count, sizeof(*exec->checks));
 	if (exec->checks == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < op->condition_count; i++)

@@ -122,34 +122,42 @@ static bool ends_operator(const struct frag_condition *condition)
 		       : (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
 }
 
-/* Adds the default conditions of the ports, then the conditions of the graph. */
-static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
+/* Adds the default conditions of the ports of a direction, then those of the graph. */
+static void gates_add(struct fragi_exec *exec, enum frag_dir dir)
 {
-	struct frag_op *op = exec->op;
-	uint32_t most = op->port_count + op->condition_count + 1;
-	bool ends = false;
+	const struct frag_op *op = exec->op;
 
-	exec->poll_ns = poll_ns(op->fragment->own);
-	exec->in = fragi_calloc(most, sizeof(*exec->in));
-	exec->out = fragi_calloc(most, sizeof(*exec->out));
-	if (exec->in == NULL || exec->out == NULL || fragi_checks_create(exec, notify) < 0)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < op->port_count; i++) {
 		uint32_t min = op->ports[i].min_size;
 
 		if (min == FRAG_PORT_PRECEDING_COUNT)
 			min = exec->tick.ports[i].in_turn ? exec->tick.ports[i].count : 1;
-		if ((op->ports[i].flags & FRAG_PORT_NO_CONDITION) == 0)
+		if (op->ports[i].dir == dir && (op->ports[i].flags & FRAG_PORT_NO_CONDITION) == 0)
 			gate_add(exec, i, min, 0);
 	}
 	for (uint32_t i = 0; i < op->condition_count; i++) {
 		const struct frag_condition *condition = op->conditions[i];
 
 		if (condition->gate_min > 0 && condition->port < op->port_count &&
-		    !condition->is_term)
+		    op->ports[condition->port].dir == dir && !condition->is_term)
 			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
-		ends |= ends_operator(condition);
 	}
+}
+
+static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
+{
+	struct frag_op *op = exec->op;
+	bool ends = false;
+
+	exec->poll_ns = poll_ns(op->fragment->own);
+	exec->in = fragi_calloc(op->port_count + op->condition_count + 1, sizeof(*exec->in));
+	if (exec->in == NULL || fragi_checks_create(exec, notify) < 0)
+		return -ENOMEM;
+	gates_add(exec, FRAG_IN);
+	exec->out = exec->in + exec->in_count;
+	gates_add(exec, FRAG_OUT);
+	for (uint32_t i = 0; i < op->condition_count; i++)
+		ends |= ends_operator(op->conditions[i]);
 	exec->waits_for_inputs |= exec->in_count > 0 || fragi_timing_waits(exec);
 	/*
 	 * An operator whose inputs have no condition does not end when its inputs end: it may still
@@ -297,7 +305,6 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_free(exec->turns);
 	fragi_free(exec->distances);
 	fragi_free(exec->in);
-	fragi_free(exec->out);
 	fragi_checks_destroy(exec);
 	fragi_free(exec->txs);
 	fragi_free(exec->rxs);

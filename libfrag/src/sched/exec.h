@@ -124,7 +124,7 @@ struct fragi_exec {
 	bool timed;            /* a condition needs the time */
 	bool sink;             /* it ends with its inputs, whatever its conditions say */
 	bool is_free_in_cycle; /* it is in a cycle, and waits for no message */
-	struct fragi_gate *in, *out;
+	struct fragi_gate *in, *out; /* one array: those of inputs come first */
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
 	uint32_t check_count;
