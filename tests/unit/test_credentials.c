@@ -119,6 +119,36 @@ Test(credentials, a_url_that_is_cut_off_shows_no_host)
 	cr_assert_str_eq(text, "see rtsp://h/1 and rtsp://...");
 }
 
+/* Dots stand where a text was cut that another text quotes. */
+Test(credentials, a_url_with_dots_at_its_end_shows_no_host)
+{
+	static const char *const texts[][2] = {
+		{"see rtsp://bob:hunt...", "see rtsp://..."},
+		{"see rtsp://bob:hunt)...", "see rtsp://..."},
+		{"\"rtsp://bob:hunt...\" is no number", "\"rtsp://...\" is no number"},
+		{"rtsp://bob:hunt...; correct it", "rtsp://...; correct it"},
+		{"rtsp://bob:hunter2@h/1...", "rtsp://h/1..."},
+		{"rtsp://h/1; and more...", "rtsp://h/1; and more..."},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(texts); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s", texts[i][0]);
+		frag_hide_credentials(text, sizeof(text));
+		cr_expect_str_eq(text, texts[i][1], "%s: %s", texts[i][0], text);
+	}
+}
+
+/* It may be cut behind what else belongs to the sentence around it. */
+Test(credentials, a_password_that_ends_with_a_bracket_is_cut_too)
+{
+	char text[] = "see rtsp://bob:hunt)";
+
+	frag_hide_credentials(text, sizeof(text));
+	cr_assert_str_eq(text, "see rtsp://...");
+}
+
 /* Errors are where most texts of users come by. */
 Test(credentials, are_in_no_error)
 {

@@ -8,7 +8,8 @@
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define HOST_CHARACTERS LETTERS DIGITS ".:[]%_-"
-#define TOKEN_BYTES 16 /* so long a word of letters and digits may be a key */
+#define TRAILING ".,;:)]}>\\" /* belongs to the sentence around a URL */
+#define TOKEN_BYTES 16        /* so long a word of letters and digits may be a key */
 
 struct part {
 	const char *begin, *end;
@@ -107,9 +108,26 @@ static const char *end_of(const char *text, const char *begin, const char *colon
 	at = last_of((struct part){colon, end}, '@');
 	if (at != NULL && at + strcspn(at, "\"'") < end)
 		end = at + strcspn(at, "\"'");
-	while (end > colon + 1 && strchr(".,;:)]}>\\", end[-1]) != NULL)
+	while (end > colon + 1 && strchr(TRAILING, end[-1]) != NULL)
 		end--;
 	return end;
+}
+
+/*
+ * Whether the word that ends there was cut off: the text ends with it and had no more room, or dots
+ * say so (base/sentence.h). Then *end moves behind what is left of it.
+ */
+static bool word_is_cut(const char **end, bool text_is_cut)
+{
+	const char *rest = *end + strspn(*end, TRAILING), *mark = strstr(*end, "...");
+
+	if (mark != NULL && mark < rest)
+		*end = mark + 3;
+	else if (text_is_cut && *rest == '\0')
+		*end = rest;
+	else
+		return false;
+	return true;
 }
 
 void frag_hide_credentials(char *text, size_t size)
@@ -121,11 +139,12 @@ void frag_hide_credentials(char *text, size_t size)
 
 	while ((colon = strchr(in, ':')) != NULL) {
 		const char *begin = colon, *end, *rest = colon + 1;
-		bool is_url;
+		bool is_url, word_was_cut;
 
 		while (begin > in && strchr(LETTERS, begin[-1]) != NULL)
 			begin--;
 		end = end_of(text, begin, colon);
+		word_was_cut = word_is_cut(&end, is_cut);
 		while (rest < end && *rest == '/')
 			rest++;
 		is_url = begin < colon && rest > colon + 2;
@@ -148,7 +167,7 @@ void frag_hide_credentials(char *text, size_t size)
 			continue;
 		}
 		out = copy(out, in, rest);
-		out = show(out, (struct part){rest, end}, is_cut && end == text_end);
+		out = show(out, (struct part){rest, end}, word_was_cut);
 		in = end;
 	}
 	memmove(out, in, (size_t)(text_end - in) + 1);
