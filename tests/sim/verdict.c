@@ -99,9 +99,12 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
-	/* A driver before this one may have killed it, in vain. */
-	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && !host->kill_crossed &&
-	    app->state != DRV_APP_KILLING)
+	/*
+	 * A driver before this one may have killed it, in vain. A later epoch, which was to go on for
+	 * it, may have got no process.
+	 */
+	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && is_newest &&
+	    !host->kill_crossed && app->state != DRV_APP_KILLING)
 		return "ended in order";
 	if ((strcmp(state, "waiting") == 0 || strcmp(state, "prepared") == 0) && host->started)
 		return "had been started";
