@@ -128,10 +128,11 @@ class Process:
             r.start()
 
     def _read(self, name):
-        for line in getattr(self.child, name):
-            with self._news:
-                self._lines[name].append(line.rstrip("\n"))
-                self._news.notify_all()
+        with getattr(self.child, name) as lines:
+            for line in lines:
+                with self._news:
+                    self._lines[name].append(line.rstrip("\n"))
+                    self._news.notify_all()
 
     def text(self, name):
         with self._news:

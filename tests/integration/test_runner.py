@@ -163,3 +163,12 @@ class Again(unittest.TestCase):
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 self.assertEqual(run.report([result], {}, args, False), 0)
             self.assertEqual(out.getvalue(), above + "1 passed, 0 failed, 0 skipped%s\n" % words)
+
+
+class Processes(cluster.ClusterTest):
+    def test_what_has_ended_holds_no_descriptor(self):
+        """A test may start hundreds, where a container has few descriptors."""
+        before = os.listdir("/proc/self/fd")
+        for _ in range(3):
+            self.assertEqual(self.start("fragctl", "--version").wait(), 0)
+        self.assertEqual(os.listdir("/proc/self/fd"), before)
