@@ -172,14 +172,15 @@ static const char *flags_for(const AVFrame *frame, const char *to)
 			: "-sws_flags bilinear+accurate_rnd -sws_dither none";
 }
 
-/* Lets ffmpeg convert all pictures. */
-static void judge(AVFrame *const *frames, const char *stated, const char *format)
+/* Lets ffmpeg convert pictures from first on up to end. */
+static void judge_some(AVFrame *const *frames, const char *stated, const char *format, size_t first,
+		       size_t end)
 {
 	static char command[200000];
 	size_t n = (size_t)snprintf(command, sizeof(command),
 				    "cd %s && ffmpeg -v error -y -filter_threads 1", folder);
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = first; i < end; i++) {
 		const char *name = av_get_pix_fmt_name(formats[i]);
 
 		n += (size_t)snprintf(
@@ -187,16 +188,25 @@ static void judge(AVFrame *const *frames, const char *stated, const char *format
 			" -threads 1 %s -f rawvideo -pixel_format %s -video_size %dx%d -i %s.in",
 			stated, name, WIDTH, HEIGHT, name);
 	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = first; i < end; i++) {
 		const char *to = target(frames[i], format);
 
 		n += (size_t)snprintf(command + n, sizeof(command) - n,
-				      " -map %zu:v %s -pix_fmt %s -f rawvideo %s.out", i,
+				      " -map %zu:v %s -pix_fmt %s -f rawvideo %s.out", i - first,
 				      flags_for(frames[i], to), to,
 				      av_get_pix_fmt_name(formats[i]));
 	}
 	cr_assert_lt(n, sizeof(command));
 	cr_assert_eq(system(command), 0);
+}
+
+/* Lets ffmpeg convert all pictures; of each it holds two files. */
+static void judge(AVFrame *const *frames, const char *stated, const char *format)
+{
+	const size_t at_once = 64;
+
+	for (size_t i = 0; i < count; i += at_once)
+		judge_some(frames, stated, format, i, i + at_once < count ? i + at_once : count);
 }
 
 /*
