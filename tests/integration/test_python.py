@@ -534,7 +534,7 @@ class Python(cluster.ClusterTest):
         self.assertRegex(p.stderr, r"Ran \d\d+ tests")
         self.assertRegex(p.stderr, r"OK( \(skipped=\d+\))?$")
         for reason in re.findall(r"skipped '(.*)'$", p.stderr, re.M):
-            self.assertRegex(reason, "numpy|GPU|driver of tests")
+            self.assertRegex(reason, "numpy|pyyaml|GPU|driver of tests")
 
     def test_a_new_project(self):
         p = self.start(FRAGCTL, "new", "--python", "blurry", cwd=self.folder, env=ENV)

@@ -63,7 +63,9 @@ class Recordings(cluster.ClusterTest):
             run.wait()
             self.assertGreaterEqual(self.frames(name), ENOUGH)
             p = subprocess.run(["ffmpeg", "-v", "error", "-i", self.path(name), "-f", "null", "-"], capture_output=True, text=True)
-            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            # libgcrypt, which ffmpeg loads, warns where no memory may be locked.
+            said = p.stderr.replace("Warning: using insecure memory!\n", "")
+            self.assertEqual((p.returncode, said), (0, ""))
 
     def test_a_recorder_on_a_healthy_host_finishes_its_file_whatever_ends_elsewhere(self):
         for victim in ("worker", "host", "driver"):
