@@ -14,7 +14,7 @@ packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-de
 libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev libncurses-dev systemtap-sdt-dev libsdl2-2.0-0 ffmpeg openssl python3
-python3-dev iproute2 iptables git tmux"
+python3-dev iproute2 iptables git tmux curl"
 
 foreign=
 case ${1:-} in
