@@ -246,6 +246,20 @@ class ClusterTest(unittest.TestCase):
             self.app = self.write("app.yaml", self.app_text.replace("%(folder)s", self.folder))
 
     def path(self, name):
+    def need_descriptors(self, count):
+        """For this test and what it starts; it is skipped where so many are not allowed."""
+        soft, hard = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft >= count:
+            return
+        if hard < count:
+            self.skipTest("it needs %d descriptors, and the limit is %d" % (count, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+
+    def need_kernels(self):
+        if not os.path.exists(os.path.join(BUILD, "gen", "libfrag", "ops", "vision", "kernels.ptx")):
+            self.skipTest("the build has no nvcc, and so no kernels for GPUs")
+
         return os.path.join(self.folder, name)
 
     def write(self, name, text):

@@ -101,6 +101,7 @@ class Machine(test_top.Causes):
         self.expect(text, "operator", "back.rx", "without a CPU (it waits for a disk)")
 
     def test_a_kernel_of_a_gpu(self):
+        self.need_kernels()
         self.env.update(LD_LIBRARY_PATH=os.path.join(os.path.dirname(cluster.BIN), "tests/cuda"),
                         FAKE_CUDA_KERNEL_MS="55")
         self.expect(application(front=PICTURES, back=CONVERTS, flow="front.tx -> back.convert"), "operator", "back.rx",

@@ -427,6 +427,7 @@ class Run(cluster.ClusterTest):
         self.assertTrue([name for name in late if name.endswith("late.work computed long")], late)
 
     def test_work_of_a_gpu_goes_on_after_its_tick(self):
+        self.need_kernels()
         app = self.write("app.yaml", GPU)
         self.env.update(LD_LIBRARY_PATH=os.path.join(cluster.BUILD, "tests", "cuda"),
                         FAKE_CUDA_KERNEL_MS=str(KERNEL_MS))
