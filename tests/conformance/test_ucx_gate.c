@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../../libfrag/modules/ucx/module.h"
+#include "descriptors.h"
 #include "pair.h"
 #include "uct_put.h"
 
@@ -318,7 +319,8 @@ Test(ucx_gate, silent_connections_keep_nobody_out, .init = set_environment)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur < SILENT + OTHERS)
 		count = (int)limit.rlim_cur - OTHERS;
-	cr_assert_gt(count, 100);
+	if (count <= 100)
+		cr_skip_test("it needs 400 descriptors");
 	pair_open(&pair, &kind_ucx);
 	address = data_port(&pair);
 	for (int i = 0; i < count; i++)
@@ -366,10 +368,8 @@ Test(ucx_gate, a_flood_beyond_the_backlog_keeps_nobody_out, .init = set_environm
 	struct pair pair = {0};
 	int fds[SILENT];
 
-	if (!enter_small_network()) {
-		fprintf(stderr, "SKIP: no network namespaces here\n");
-		return;
-	}
+	if (!enter_small_network())
+		cr_skip_test("no network namespaces here");
 	pair_open(&pair, &kind_ucx);
 	address = data_port(&pair);
 	for (int i = 0; i < SILENT; i++) {
@@ -452,6 +452,7 @@ Test(ucx_gate, many_connections_at_once_are_admitted, .init = set_environment)
 	struct pair pair = {0};
 	char text[4096] = "";
 
+	need_descriptors(1000); /* of both ends */
 	pair_open(&pair, &kind_ucx);
 	cr_assert_eq(dup2(log, 2), 2);
 	for (uint32_t host = 100; host < 300; host++)

@@ -33,6 +33,19 @@ GROWTH_BYTES = 96 << 20
 PATIENT = {"FRAG_DEAD_MS": "60000"}
 
 
+def hindrance():
+    """Why nothing can be attacked here, or None."""
+    if os.geteuid() != 0:
+        return "only root can start an attacker who is another user"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, max(hard, FILES)))
+    except ValueError:
+        return "an attacker needs %d descriptors, and root cannot raise the limit of %d" % (FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return None
+
+
 class Attacker:
     """A process of another user that runs deed(report, *args). What it reports comes back line by
     line. namespace: a network namespace that it runs in."""
@@ -123,10 +136,6 @@ class Victim(world.World):
         self.before = {name: (world.descriptors(p.pid), resident_bytes(p.pid))
                        for name, p in self.named.items()}
 
-    @staticmethod
-    def is_root():
-        return os.geteuid() == 0
-
     def forget(self):
         """The next run writes its own truth."""
         for name in ("sent", "received"):
@@ -138,8 +147,8 @@ class Victim(world.World):
         self.addCleanup(self.bystander.world.close)
 
     def attack(self, deed, *args, **how):
-        if not self.is_root():
-            self.skipTest("only root can start an attacker who is another user")
+        if hindrance():
+            self.skipTest(hindrance())
         a = Attacker(deed, *args, **how)
         self.attackers.append(a)
         return a

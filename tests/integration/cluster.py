@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -245,7 +246,6 @@ class ClusterTest(unittest.TestCase):
         if self.app_text is not None:
             self.app = self.write("app.yaml", self.app_text.replace("%(folder)s", self.folder))
 
-    def path(self, name):
     def need_descriptors(self, count):
         """For this test and what it starts; it is skipped where so many are not allowed."""
         soft, hard = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -260,6 +260,7 @@ class ClusterTest(unittest.TestCase):
         if not os.path.exists(os.path.join(BUILD, "gen", "libfrag", "ops", "vision", "kernels.ptx")):
             self.skipTest("the build has no nvcc, and so no kernels for GPUs")
 
+    def path(self, name):
         return os.path.join(self.folder, name)
 
     def write(self, name, text):

@@ -15,6 +15,7 @@
 #include <base/handover.h>
 #include <var/variable.h>
 
+#include "descriptors.h"
 #include "unit/graph_texts.h"
 
 /*
@@ -627,6 +628,7 @@ Test(variables, guests_that_say_nothing_do_not_hold_up_others)
 	int fds[3 * FRAGI_VARIABLE_CLIENTS_MAX];
 	char name[128], hex[64] = "";
 
+	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX); /* those that are served, too */
 	for (size_t i = 0; i < FRAGI_VARIABLES_SECRET_BYTES; i++)
 		snprintf(hex + 2 * i, 3, "%02x", world.key[i]);
 	snprintf(name, sizeof(name), "frag-var-%s-gain", hex);

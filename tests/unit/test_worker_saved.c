@@ -10,6 +10,8 @@
 
 #include <workerd/saved.h>
 
+#include "descriptors.h"
+
 /* What a worker keeps of its hosts for those that are started in their place. */
 
 static ino_t inode_of(int fd)
@@ -84,6 +86,7 @@ Test(worker_saved, there_is_room_for_as_many_as_hosts)
 {
 	struct wrk_saved saved = {.count = 0};
 
+	need_descriptors(2 * WRK_HOSTS_MAX + 30);
 	for (uint32_t i = 0; i < 2 * WRK_HOSTS_MAX; i++)
 		cr_assert_gt(wrk_saved_of(&saved, 1, i, 0), 0);
 	cr_expect_eq(wrk_saved_of(&saved, 1, 2 * WRK_HOSTS_MAX, 0), -ENOSPC);
