@@ -13,6 +13,7 @@ from unittest import mock
 import cluster
 
 sys.path.insert(0, os.path.join(cluster.TOP, "tests"))
+import may_skip  # noqa: E402
 import run  # noqa: E402
 
 
@@ -127,6 +128,17 @@ class Again(unittest.TestCase):
         for name, reason in (("test_a::One.test_x", "x"), ("test_a::One.test_y", "all"), ("test_a::Two.test_x", None),
                              ("a::x", None)):
             self.assertEqual(skips[name] if name in skips else None, reason)
+
+    def test_what_may_be_skipped_somewhere_has_a_reason(self):
+        may = {*may_skip.of_python(run.PYTHON_FOLDERS), *may_skip.of_c()}
+        known = {"test_users::TwoUsers.test_ipv6",  # setUp does
+                 "test_top::Screen.test_keys",  # its class
+                 "test_judge::Machine.test_a_slow_disk_at_a_recorder",  # what it makes
+                 "peer_user::another_user_is_told_apart", "ops_twins::results_are_those_of_the_cpu"}
+        self.assertEqual(known - may, set())
+        self.assertNotIn("peer_user::the_user_of_a_connecting_process_is_found", may)
+        skips = run.known_skips("skips")
+        self.assertEqual(sorted(n for n in may if n not in skips), [])
 
     def test_idle_is_what_the_kernel_counts(self):
         idle = run.Idle()
