@@ -232,12 +232,13 @@ Test(metadata, no_more_keys_than_the_limit)
 
 Test(metadata, every_failed_allocation_leaves_it_as_it_was)
 {
-	struct frag_metadata *m = create(FRAG_METADATA_UPDATE), *shared;
+	struct frag_metadata *m = create(FRAG_METADATA_UPDATE), *shared, *again;
 	int64_t failed = 1;
 	int r;
 
 	frag_metadata_set_i64(m, "a", 1);
 	shared = fragi_metadata_copy(m);
+	again = fragi_metadata_copy(m);
 	for (int64_t n = 0; failed > 0; n++) {
 		fragi_alloc_fail_after(n, 1);
 		r = frag_metadata_set_i64(m, "a", 2);
@@ -247,11 +248,14 @@ Test(metadata, every_failed_allocation_leaves_it_as_it_was)
 		cr_assert_eq(i64_at(shared, "a"), 1);
 	}
 	fragi_alloc_fail_after(0, INT64_MAX);
+	cr_expect_eq(frag_metadata_erase(again, "a"), -ENOMEM, "its keys are another's, too");
+	cr_expect_eq(i64_at(again, "a"), 1);
 	cr_expect_null(fragi_metadata_copy(m));
 	cr_expect_null(fragi_metadata_create(FRAG_METADATA_UPDATE));
 	fragi_alloc_fail_off();
 	fragi_metadata_destroy(m);
 	fragi_metadata_destroy(shared);
+	fragi_metadata_destroy(again);
 }
 
 static int finis;

@@ -219,10 +219,11 @@ Test(run, memory_may_end_anywhere)
 	static const char *const graphs[] = {
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {scheduler: {type: greedy}, operators: {a: {type: source, parameters: {count: 3}},\n"
-		"        r: {type: sink}}, flows: [a -> r]}\n"
+		"        r: {type: sink, ports: {in: {capacity: 4}}, conditions: [{type: message_available, min_size: 2}]}},\n"
+		"        flows: [a -> r]}\n"
 		"  two: {scheduler: {type: event_based, worker_thread_number: 2}, operators: {\n"
 		"        m: {type: middle, conditions: [{type: count, count: 100}]}, r: {type: gather, parameters: {slot: 1}}},\n"
-		"        flows: [m -> r]}\n"
+		"        thread_pools: {p: {initial_size: 1, add: [{operators: [r]}]}}, flows: [m -> r]}\n"
 		"flows: [one.a -> two.m]\n",
 	};
 	struct frag_err err = FRAG_ERR_INIT;

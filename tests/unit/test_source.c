@@ -238,8 +238,13 @@ Test(source, what_cannot_be_sent_is_refused_before)
 Test(source, every_failure_of_memory_is_told)
 {
 	const char *const configs[] = {path[1]};
+	const int longer_than_a_read = 70000;
+	char text[70100];
 	int r = -ENOMEM;
 
+	snprintf(text, sizeof(text), "#%*s\nmore: {from_file: labels.yaml}\n", longer_than_a_read,
+		 "");
+	write_file(1, "more.yaml", text);
 	for (int64_t skip = 0; r != 0; skip++) {
 		struct frag_err err = FRAG_ERR_INIT;
 		struct fragi_source source;

@@ -7,6 +7,7 @@
 #define RIG_FAIL(...) cr_assert_fail(__VA_ARGS__)
 #include "rig_ops.h"
 
+#include <base/alloc.h>
 #include <base/look.h>
 #include <base/trace.h>
 #include <base/bytes.h>
@@ -617,6 +618,9 @@ Test(trace, operators_take_part_and_leave_nothing)
 
 	for (size_t s = 0; s < FRAG_COUNT_OF(apps); s++) {
 		rig_prepare_good(&rig, &trace_plugin, apps[s]);
+		fragi_alloc_fail_after(0, 1);
+		cr_expect_eq(fragi_run_tap(rig.run, &wish), -ENOMEM);
+		cr_expect_eq(fragi_alloc_fail_off(), 1);
 		rig_start(&rig);
 		memset(&seen, 0, sizeof(seen));
 		seen.next[0] = seen.next[1] = UINT64_MAX;
