@@ -484,6 +484,38 @@ Test(timing, a_set_waits_from_its_first_message_on)
 	}
 }
 
+static struct {
+	int64_t window_ns, timeout_ns;
+	size_t count;
+} asked;
+
+static int asking_setup(void *state, struct frag_op *op)
+{
+	static const char *const inputs[] = {"a", "b", "c"};
+
+	return frag_align_inputs(op, inputs, asked.count, asked.window_ns, asked.timeout_ns);
+}
+
+TEST_OP_BY(asking, set_compute, FRAG_PORTS(set_ports), .setup = asking_setup);
+
+Test(timing, an_operator_cannot_ask_for_what_makes_no_set)
+{
+	static const typeof(asked) rows[] = {
+		{1, 0, 3}, {0, 0, 3}, {-1, 0, 3}, {1, -1, 3}, {1, 0, UINT16_MAX + 1}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h;
+
+		asked = rows[i];
+		h = frag_harness_create(&asking_type, FRAG_NO_ARGS, &err);
+		cr_expect_eq(h != NULL, i == 0, "row %zu: %s", i, err.text);
+		cr_expect_eq(strstr(err.text, "give a window of more than 0 ns") != NULL, i > 0,
+			     "row %zu: %s", i, err.text);
+		frag_harness_destroy(h);
+	}
+}
+
 Test(timing, an_operator_may_declare_it_itself_and_the_graph_wins)
 {
 	run("operators:\n"
