@@ -71,6 +71,9 @@ Test(credentials, are_in_no_url_of_a_text)
 #pragma GCC diagnostic pop
 			frag_hide_credentials(text, sizeof(text));
 			cr_expect_str_eq(text, expected, "%s: %s", urls[i].text, text);
+			frag_hide_credentials(text,
+					      sizeof(text)); /* as a log line quotes an error */
+			cr_expect_str_eq(text, expected, "%s, twice: %s", urls[i].text, text);
 		}
 	}
 }
@@ -129,6 +132,12 @@ Test(credentials, a_url_with_dots_at_its_end_shows_no_host)
 		{"rtsp://bob:hunt...; correct it", "rtsp://...; correct it"},
 		{"rtsp://bob:hunter2@h/1...", "rtsp://h/1..."},
 		{"rtsp://h/1; and more...", "rtsp://h/1; and more..."},
+		{"rtsp://bob:hunt/...", "rtsp://..."},
+		/* hidden before */
+		{"rtsp://...", "rtsp://..."},
+		{"cannot play rtsp://h:80/clip/...: no", "cannot play rtsp://h:80/clip/...: no"},
+		{"rtsp://[::1]:80/clip/...", "rtsp://[::1]:80/clip/..."},
+		{"rtsp://h/...", "rtsp://h/..."},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(texts); i++) {

@@ -113,16 +113,26 @@ static const char *end_of(const char *text, const char *begin, const char *colon
 	return end;
 }
 
-/*
- * Whether the word that ends there was cut off: the text ends with it and had no more room, or dots
- * say so (base/sentence.h). Then *end moves behind what is left of it.
- */
-static bool word_is_cut(const char **end, bool text_is_cut)
+/* Whether dots stand for a path that leave_out took away before, behind a host. */
+static bool is_left_out(const char *host, const char *dots)
 {
-	const char *rest = *end + strspn(*end, TRAILING), *mark = strstr(*end, "...");
+	const char *bracket = *host == '[' ? strchr(host, ']') : NULL;
+	const char *port = strchr(bracket != NULL ? bracket : host, ':');
 
-	if (mark != NULL && mark < rest)
-		*end = mark + 3;
+	return dots[-1] == '/' &&
+	       (port == NULL || port > dots || port[1 + strspn(port + 1, DIGITS)] == '/');
+}
+
+/*
+ * Whether the word around a colon, which ends at *end, was cut off: the text ends with it and had no
+ * more room, or dots say so (base/sentence.h). Then *end moves behind what is left of it.
+ */
+static bool is_cut_off(const char *colon, const char **end, bool text_is_cut)
+{
+	const char *rest = *end + strspn(*end, TRAILING), *dots = strstr(*end, "...");
+
+	if (dots != NULL && dots < rest && !is_left_out(colon + 1 + strspn(colon + 1, "/"), dots))
+		*end = dots + 3;
 	else if (text_is_cut && *rest == '\0')
 		*end = rest;
 	else
@@ -139,12 +149,12 @@ void frag_hide_credentials(char *text, size_t size)
 
 	while ((colon = strchr(in, ':')) != NULL) {
 		const char *begin = colon, *end, *rest = colon + 1;
-		bool is_url, word_was_cut;
+		bool is_url, word_is_cut;
 
 		while (begin > in && strchr(LETTERS, begin[-1]) != NULL)
 			begin--;
 		end = end_of(text, begin, colon);
-		word_was_cut = word_is_cut(&end, is_cut);
+		word_is_cut = is_cut_off(colon, &end, is_cut);
 		while (rest < end && *rest == '/')
 			rest++;
 		is_url = begin < colon && rest > colon + 2;
@@ -167,7 +177,7 @@ void frag_hide_credentials(char *text, size_t size)
 			continue;
 		}
 		out = copy(out, in, rest);
-		out = show(out, (struct part){rest, end}, word_was_cut);
+		out = show(out, (struct part){rest, end}, word_is_cut);
 		in = end;
 	}
 	memmove(out, in, (size_t)(text_end - in) + 1);
