@@ -499,6 +499,8 @@ def report(results, skips, args, checks_features):
             f.writelines(n + "\n" for n in passed)
     for name in failed:
         print("failed: %s" % name)
+    if failed:
+        print("what each wrote is above; to run one alone: python3 tests/run.py --build %s --tests NAME" % args.build)
     again = sorted((r for r in results if r.failed_first), key=lambda r: r.name)
     for result in again:
         for name in result.failed_first:

@@ -176,6 +176,17 @@ class Again(unittest.TestCase):
                 self.assertEqual(run.report([result], {}, args, False), 0)
             self.assertEqual(out.getvalue(), above + "1 passed, 0 failed, 0 skipped%s\n" % words)
 
+    def test_the_last_lines_say_how_to_run_what_failed(self):
+        result = run.Result("a")
+        result.passed, result.failed = ["s::t"], ["s::u"]
+        args = types.SimpleNamespace(tests=None, record=None, build="build-x")
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(run.report([result], {}, args, False), 1)
+        self.assertEqual(out.getvalue().splitlines(), [
+            "failed: s::u",
+            "what each wrote is above; to run one alone: python3 tests/run.py --build build-x --tests NAME",
+            "1 passed, 1 failed, 0 skipped"])
+
 
 class Processes(cluster.ClusterTest):
     def test_what_has_ended_holds_no_descriptor(self):
