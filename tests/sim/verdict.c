@@ -100,8 +100,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
 	/*
-	 * A driver before this one may have killed it, in vain. A later epoch, which was to go on for
-	 * it, may have got no process.
+	 * A driver before this one may have killed it, in vain. A later epoch, which was to go on
+	 * for it, may have got no process.
 	 */
 	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && is_newest &&
 	    !host->kill_crossed && app->state != DRV_APP_KILLING)
