@@ -93,6 +93,9 @@ Test(compare, each_leaf_of_an_object)
 		{"{\"a\": \"1\"}", "{\"a\": \"1.5\"}", "1 value.a: 1|1.5"},
 		{"{\"a\": 1, \"b\": 2}", "{\"a\": 1, \"b\": 5}", "1 value.b: 2|5"},
 		{"{\"a\": {\"b\": 2}}", "{\"a\": {\"b\": 5}}", "1 value.a.b: 2|5"},
+		/* of each message the first one alone */
+		{"{\"a\": {\"b\": 2}, \"c\": 3}", "{\"a\": {\"b\": 5}, \"c\": 4}",
+		 "1 value.a.b: 2|5"},
 		{"{\"a\": 1}", "{\"b\": 1}", "1 value.a: a field|-"},
 		/* a list or an object that is longer, or shorter, at any place */
 		{"[1, 2]", "[1, 2, 3]", "1 value: a list of 2|a list of 3"},

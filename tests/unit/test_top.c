@@ -329,7 +329,8 @@ Test(top, what_is_printed_without_a_screen)
 		"Pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 percent of the time, refused 5 times.\n"
 		"Pool fragment2.masks: 12 MiB of 32 MiB in use.\n",
 		"\"used_blocks\": 7, \"empty_ns\": 230000000, "
-		"\"refused_sum\": 5, \"host_index\": 0}");
+		"\"refused_sum\": 5, \"host_index\": 0}",
+		"\"workers\": [{\"name\": \"a\", \"cores\": 4, ");
 	free(text);
 }
 
