@@ -105,7 +105,7 @@ class InTheBuildTree(cluster.ClusterTest):
         for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is not a valid name of a project'),
                                ("Blur", "is not a valid name"), ("", "is not a valid name"),
                                *((n, '"%s" cannot be the name of a project' % n)
-                                 for n in ("int", "namespace", "print", "ping_tx", "forward"))):
+                                 for n in ("auto", "int", "namespace", "print", "ping_tx", "forward"))):
             p = self.start("fragctl", "new", name, cwd=self.folder)
             self.assertEqual(p.wait(), 2)
             self.assertIn(sentence, p.stderr)

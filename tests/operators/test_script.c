@@ -110,6 +110,7 @@ Test(ops_script, numbers_and_lines_have_bounds)
 		{"1ms i64 \n", ":1:9: not a number of this type:"},
 		{"1ms f64 1e400\n", ":1:9: not a number of this type:"},
 		{"1ms f64 1e300\n", NULL},
+		{"1ms bool true\n", NULL},
 		{"1ms bool yes\n", ":1:10: neither true nor false:"},
 		{"\n-1ms i64 5\n", ":2:1: no time;"},
 		{"1 i64 5\n", ":1:1: no time;"},
