@@ -124,8 +124,8 @@ static bool is_left_out(const char *host, const char *dots)
 }
 
 /*
- * Whether the word around a colon, which ends at *end, was cut off: the text ends with it and had no
- * more room, or dots say so (base/sentence.h). Then *end moves behind what is left of it.
+ * Whether the word around a colon, which ends at *end, was cut off: the text ends with it and had
+ * no more room, or dots say so (base/sentence.h). Then *end moves behind what is left of it.
  */
 static bool is_cut_off(const char *colon, const char **end, bool text_is_cut)
 {
