@@ -17,13 +17,13 @@ int wrk_page_init(struct wrk_page *page)
 	return page->fd < 0 ? -errno : 0;
 }
 
-int wrk_page_open(struct wrk_page *page)
+static int page_open(struct wrk_page *page)
 {
+	struct fw_host_stats rows = {.pool_count = FRAGI_POOLS_MAX,
+				     .late_count = FRAGI_LATE_PLACES_MAX};
 	struct stat st;
 	int r;
 
-	if (page->ledger.head != NULL)
-		return 0;
 	if (page->fd < 0)
 		return -ENOENT;
 	if (fstat(page->fd, &st) < 0)
@@ -33,23 +33,16 @@ int wrk_page_open(struct wrk_page *page)
 	r = fragi_ledger_open(&page->ledger, page->fd);
 	if (r < 0)
 		return r;
-	if (page->ledger.op_count > FW_ROWS_MAX || page->ledger.flow_count > FW_ROWS_MAX) {
+	rows.op_count = page->ledger.op_count;
+	rows.flow_count = page->ledger.flow_count;
+	if (rows.op_count > FW_ROWS_MAX || rows.flow_count > FW_ROWS_MAX)
+		r = -EMSGSIZE;
+	else
+		r = fw_stats_widen(&page->stats, &rows);
+	if (r < 0) {
+		fw_stats_fini(&page->stats);
 		fragi_ledger_close(&page->ledger);
-		return -EMSGSIZE;
 	}
-	return 0;
-}
-
-static int make_rows(struct wrk_page *page)
-{
-	const struct fw_host_stats rows = {.op_count = page->ledger.op_count,
-					   .flow_count = page->ledger.flow_count,
-					   .pool_count = FRAGI_POOLS_MAX,
-					   .late_count = FRAGI_LATE_PLACES_MAX};
-	int r = fw_stats_widen(&page->stats, &rows);
-
-	if (r < 0)
-		wrk_page_forget(page);
 	return r;
 }
 
@@ -124,10 +117,8 @@ static uint32_t read_lates(const struct fragi_ledger *ledger, struct fw_late_cou
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
 	struct fw_host_stats *stats = &page->stats;
-	int r = wrk_page_open(page);
+	int r = stats->ops == NULL ? page_open(page) : 0;
 
-	if (r == 0 && stats->ops == NULL)
-		r = make_rows(page);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < stats->flow_count; i++)
@@ -143,15 +134,10 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 	return 0;
 }
 
-void wrk_page_forget(struct wrk_page *page)
-{
-	fw_stats_fini(&page->stats);
-}
-
 void wrk_page_fini(struct wrk_page *page)
 {
-	wrk_page_forget(page);
 	fragi_ledger_close(&page->ledger);
+	fw_stats_fini(&page->stats);
 	if (page->fd >= 0)
 		close(page->fd);
 	memset(page, 0, sizeof(*page));

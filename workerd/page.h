@@ -20,17 +20,10 @@ struct wrk_page {
 /* Makes the memfd (closed on exec). Returns 0 or negative errno. */
 int wrk_page_init(struct wrk_page *page);
 /*
- * Maps it, if it is not mapped yet, and checks its head. Returns 0, -ENOENT (the host has not made
- * the page yet), -EBADMSG (it is no ledger), -EMSGSIZE (it has too many rows), -ENOMEM.
- */
-int wrk_page_open(struct wrk_page *page);
-/*
- * Reads all rows. *out_stats points into page, valid until the next read or wrk_page_forget.
- * Returns what wrk_page_open does.
+ * Reads all rows. *out_stats points into page, valid until the next read. Returns 0, -ENOENT (the
+ * host has not made the page yet), -EBADMSG (it is no ledger), -ENOMEM.
  */
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats);
-/* Frees what the last read found: between two reads it takes as much memory as the page itself. */
-void wrk_page_forget(struct wrk_page *page);
 void wrk_page_fini(struct wrk_page *page);
 
 #endif

@@ -22,6 +22,7 @@
 #include <workerd/control_group.h>
 #include <workerd/facts.h>
 #include <workerd/lines.h>
+#include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
 #include <workerd/traced.h>
@@ -332,7 +333,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->exit_reported &&
 	    !p->abandoned) {
 		/* The last moment at which nothing runs yet that could not be accounted for. */
-		int r = wrk_page_open(&p->page);
+		int r = wrk_page_read(&p->page, &(struct fw_host_stats){0});
 		char sentence[128];
 
 		if (r < 0 && r != -ENOENT) {
@@ -529,9 +530,9 @@ struct wrk_facts_past *wrk_process_facts(struct wrk_process *p)
 	return &p->facts;
 }
 
-struct wrk_page *wrk_process_page(struct wrk_process *p)
+int wrk_process_ledger_fd(const struct wrk_process *p)
 {
-	return &p->page;
+	return p->page.fd;
 }
 
 int wrk_process_exit_fd(const struct wrk_process *p)

@@ -5,7 +5,6 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
-#include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/writer.h>
 
@@ -51,14 +50,12 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err);
 int wrk_process_pid(const struct wrk_process *process);
-struct wrk_page *wrk_process_page(struct wrk_process *process);
+int wrk_process_ledger_fd(const struct wrk_process *process);
 int wrk_process_exit_fd(const struct wrk_process *process); /* readable once it has ended */
 uint32_t wrk_process_host(const struct wrk_process *process);
 void wrk_process_send(struct wrk_process *process, const struct fw_message *message);
 void wrk_process_signal(struct wrk_process *process, int number);
-/*
- * The page as it is now, valid until the next call or wrk_page_forget; false: there is none.
- */
+/* The page as it is now, valid until the next call; false: there is none. */
 bool wrk_process_sample(struct wrk_process *process, struct fw_host_stats *out_stats);
 /* What was read of it last, for whoever reads it. */
 struct wrk_facts_past *wrk_process_facts(struct wrk_process *process);

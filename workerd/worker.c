@@ -196,7 +196,8 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 	else if (start_process(worker, action, place, &is_interpreter, &err) == 0) {
 		if (worker->reporter != NULL)
 			wrk_reporter_add(worker->reporter, action->host, action->message,
-					 wrk_process_page(*place)->fd, wrk_process_exit_fd(*place));
+					 wrk_process_ledger_fd(*place),
+					 wrk_process_exit_fd(*place));
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place),
@@ -234,14 +235,6 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
 						     .host = action->host,
 						     .stats = &stats});
-}
-
-static void forget_sample(struct wrk_worker *worker, uint32_t host)
-{
-	struct wrk_process *process = process_of(worker, host);
-
-	if (process != NULL)
-		wrk_page_forget(wrk_process_page(process));
 }
 
 static void warn_of_gpus(const struct frag_err *err)
@@ -431,8 +424,6 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 
 		if (!worker->ended)
 			step(worker, &pending->event);
-		if (pending->event.kind == WRK_EVENT_HOST_SAMPLED)
-			forget_sample(worker, pending->event.host);
 		worker->first = pending->next;
 		if (worker->first == NULL)
 			worker->last = &worker->first;

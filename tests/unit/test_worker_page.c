@@ -75,28 +75,6 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.flows[1].sent, 15);
 }
 
-Test(worker_page, what_was_read_is_forgotten_and_read_again)
-{
-	struct fragi_ledger ledger = {0};
-	struct fw_host_stats stats;
-
-	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 2, 1), 0);
-	fragi_count(&ledger.ops[1].ticks, 3);
-	fragi_count(&ledger.flows[0].sent, 5);
-	cr_assert_eq(wrk_page_read(&page, &stats), 0);
-	wrk_page_forget(&page);
-	cr_expect_null(page.stats.ops);
-	cr_expect_null(page.stats.flows);
-	wrk_page_forget(&page); /* there is nothing any more */
-	fragi_count(&ledger.ops[1].ticks, 4);
-	cr_assert_eq(wrk_page_read(&page, &stats), 0);
-	cr_assert_eq(stats.op_count, 2);
-	cr_expect_eq(stats.ops[1].ticks, 7);
-	cr_assert_eq(stats.flow_count, 1);
-	cr_expect_eq(stats.flows[0].sent, 5);
-	fragi_ledger_close(&ledger);
-}
-
 Test(worker_page, places_of_late_messages_are_read)
 {
 	struct fragi_ledger ledger = {0};
