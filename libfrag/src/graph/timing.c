@@ -278,7 +278,12 @@ int frag_align_inputs(struct frag_op *op, const char *const *ports, size_t count
 
 	if (r < 0)
 		return r;
-	if (window_ns <= 0 || timeout_ns < 0 || count > UINT16_MAX)
+	if (count > UINT16_MAX)
+		return fragi_making_fail(
+			op->fragment, -EINVAL, NULL, op->subject,
+			"frag_align_inputs: %zu inputs are named, and an operator aligns %u at most; give the number of names in the array, or 0 for all inputs",
+			count, UINT16_MAX);
+	if (window_ns <= 0 || timeout_ns < 0)
 		return fragi_making_fail(
 			op->fragment, -EINVAL, NULL, op->subject,
 			"frag_align_inputs: give a window of more than 0 ns, and a timeout that is not negative");
