@@ -176,9 +176,15 @@ void ctl_check_development(const struct ctl_node *node, struct ctl_finding *find
 	static const char *const headers[] = {"/usr/include/frag/frag.h",
 					      "/usr/local/include/frag/frag.h"};
 	bool has_headers = false, has_compiler = false;
+	char own[PATH_MAX];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(headers); i++)
 		has_headers |= ctl_node_may(node, R_OK, headers[i]);
+	if (node->root[0] ==
+	    '\0') { /* of a build tree, or below a prefix: as `fragctl new` finds it */
+		snprintf(own, sizeof(own), "%s/pkgconfig/frag.pc", fragi_library_folder());
+		has_headers |= access(own, R_OK) == 0;
+	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(compilers); i++)
 		has_compiler |= ctl_node_may(node, X_OK, compilers[i]);
 	if (has_headers && !has_compiler) {

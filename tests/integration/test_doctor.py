@@ -290,6 +290,8 @@ class Here(cluster.ClusterTest):
             self.assertEqual(bool(check["cost"] and check["mend"]), not check["ok"], check)
         state = [check for check in told["checks"] if check["check"] == "state_folder"][0]
         self.assertRegex(state["found"], "MiB (free|left)|on the disk")
+        development = [check for check in told["checks"] if check["check"] == "development"][0]
+        self.assertRegex(development["found"], "can be compiled here|no C compiler")  # the headers are in the tree
 
 
 class Workers(ServiceTest):
