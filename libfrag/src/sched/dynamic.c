@@ -7,6 +7,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/units.h>
+#include <cond/condition.h>
 #include <sched/kind.h>
 #include <type/params.h>
 
@@ -26,6 +27,53 @@ struct fragi_set {
 #define WAITING_MAX 64u /* changes of one operator that wait for its next tick */
 #define STATE_ALIGN 64u
 
+/* The condition of the operator that is called so, or has a parameter of that name; NULL: none. */
+static const struct frag_condition *find_condition(const struct frag_op *op, const char *name)
+{
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		const struct frag_condition *condition = op->conditions[i];
+		const struct frag_condition_type *type = condition->type;
+
+		if (strcmp(condition->name, name) == 0 || strcmp(type->name, name) == 0)
+			return condition;
+		for (uint32_t k = 0; k < type->param_count; k++)
+			if (strcmp(type->params[k].name, name) == 0)
+				return condition;
+	}
+	return NULL;
+}
+
+/* Reports that there is no parameter of that name, or none that can change, and which can. */
+static void refuse(const struct frag_op *op, const char *name, bool is_known,
+		   const char *const *names, const char *const *dynamic, uint32_t dynamic_count,
+		   struct frag_err *err)
+{
+	const struct frag_condition *condition = is_known ? NULL : find_condition(op, name);
+	char advice[512];
+
+	if (condition != NULL)
+		frag_err_set(err, -EINVAL,
+			     "%s: \"%.80s\" is of its condition %s, and conditions cannot be "
+			     "changed while it runs; `fragctl apply` brings a graph with another "
+			     "value",
+			     op->subject, name, condition->name);
+	else if (!is_known)
+		frag_err_set(err, -EINVAL, "%s: unknown parameter \"%.80s\"%s", op->subject, name,
+			     op->type->param_count == 0
+				     ? "; it has none"
+				     : fragi_advise(advice, sizeof(advice), name, "its parameters",
+						    names, op->type->param_count));
+	else
+		frag_err_set(err, -EINVAL,
+			     "%s: parameter \"%.80s\" cannot be changed while it runs%s; "
+			     "`fragctl apply` brings a graph with another value",
+			     op->subject, name,
+			     dynamic_count == 0
+				     ? "; none of its parameters can"
+				     : fragi_advise(advice, sizeof(advice), name, "those that can",
+						    dynamic, dynamic_count));
+}
+
 /* NULL: there is none of that name, or it is not dynamic; err says which are. */
 static const struct frag_param *find(const struct frag_op *op, const char *name,
 				     struct frag_err *err)
@@ -34,7 +82,6 @@ static const struct frag_param *find(const struct frag_op *op, const char *name,
 	const char *names[FRAGI_PARAMS_MAX], *dynamic[FRAGI_PARAMS_MAX];
 	uint32_t dynamic_count = 0;
 	bool is_known = false;
-	char advice[512];
 
 	for (uint32_t i = 0; i < type->param_count; i++) {
 		bool is_it = strcmp(type->params[i].name, name) == 0;
@@ -46,21 +93,7 @@ static const struct frag_param *find(const struct frag_op *op, const char *name,
 		if (fragi_param_is_dynamic(&type->params[i]))
 			dynamic[dynamic_count++] = names[i];
 	}
-	if (!is_known)
-		frag_err_set(err, -EINVAL, "%s: unknown parameter \"%.80s\"%s", op->subject, name,
-			     type->param_count == 0
-				     ? "; it has none"
-				     : fragi_advise(advice, sizeof(advice), name, "its parameters",
-						    names, type->param_count));
-	else
-		frag_err_set(err, -EINVAL,
-			     "%s: parameter \"%.80s\" cannot be changed while it runs%s; "
-			     "`fragctl apply` brings a graph with another value",
-			     op->subject, name,
-			     dynamic_count == 0
-				     ? "; none of its parameters can"
-				     : fragi_advise(advice, sizeof(advice), name, "those that can",
-						    dynamic, dynamic_count));
+	refuse(op, name, is_known, names, dynamic, dynamic_count, err);
 	return NULL;
 }
 
