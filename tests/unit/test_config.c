@@ -324,9 +324,30 @@ Test(sets, errors)
 		&(const struct graph_text){
 			.text = HEAD
 			"operators: {a: {type: t}, b: {type: t, when: {source: aja}}}\n",
-			.sets = {"f.a.p=1", "app.b.p=1"}},
+			.sets = {"f.a.p=1", "app.b.p=1", "c.p=1", "p=1"}},
+		"--set p=1: not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE\n"
 		"--set f.a.p=1: unknown fragment \"f\"; the only fragment has the name of the application, app\n"
-		"--set app.b.p=1: operator app.b is excluded by its when\n");
+		"--set app.b.p=1: operator app.b is excluded by its when\n"
+		"--set c.p=1: unknown operator \"app.c\"; operators: a\n");
+}
+
+Test(sets, need_no_fragment_where_there_is_one)
+{
+	static const char *const graphs[] = {
+		HEAD "operators: {a: {type: t}}\n",
+		HEAD "fragments: {only: {operators: {a: {type: t}}}}\n",
+		HEAD "fragments: {only: {operators: {a: {type: t}}}, other: {when: {source: aja}, "
+		     "operators: {a: {type: t}}}}\n",
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(graphs); i++) {
+		struct fragi_spec *spec = good_graph(&(const struct graph_text){
+			.text = graphs[i], .sets = {"a.p=1.5", "a.q=x.y=z"}});
+		const struct fragi_spec_operator *op = &spec->fragments[0].operators[0];
+
+		cr_expect_str_eq(settings_text(op->settings, op->setting_count), "p=1.5 q=x.y=z");
+		fragi_spec_destroy(spec);
+	}
 }
 
 static void expect_remarks(const struct graph_text *graph, const char *warnings,

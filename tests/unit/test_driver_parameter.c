@@ -102,6 +102,30 @@ WORLD_TEST(driver_parameter, the_answer_of_the_host_is_the_answer, NULL)
 	assert_has(w->log, "refused to set f1.tx.value=500");
 }
 
+WORLD_TEST(driver_parameter, the_only_fragment_may_be_left_out, NULL)
+{
+	static const char one[] =
+		"frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\n";
+
+	world_init(w);
+	speaking_run = 1;
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	start(w, 2, one, NULL, 0);
+	say_prepared(w, 1, 1, "f1", true);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	set(w, 3, "tx.value=1.5");
+	answers(w, 1, asked(w, 1, "f1.tx.value=1.5"), "");
+	expect_answer(w, 3, FRAGI_FAILURE_NONE, "");
+	set(w, 4, "f1.tx.value=a.b.c");
+	asked(w, 1, "f1.tx.value=a.b.c");
+	set(w, 5, "tx=1.5");
+	expect_answer(w, 5, FRAGI_FAILURE_USAGE, "is not understood");
+}
+
 WORLD_TEST(driver_parameter, several_changes_are_answered_each_for_itself, NULL)
 {
 	uint64_t first, second;
@@ -209,6 +233,8 @@ WORLD_TEST(driver_parameter, what_the_driver_can_refuse_no_host_hears_of, NULL)
 		 "there is no application other"},
 		{"app", "f3.tx.value=1", FRAGI_FAILURE_USAGE,
 		 "unknown fragment \"f3\"; fragments: f1, f2"},
+		{"app", "tx.value=1", FRAGI_FAILURE_USAGE,
+		 "unknown fragment \"tx\"; fragments: f1, f2"},
 		{"app", "f1=1.5", FRAGI_FAILURE_USAGE,
 		 "is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE"},
 		{"app", "f1.tx.value", FRAGI_FAILURE_USAGE, "is not understood"},
@@ -286,7 +312,7 @@ WORLD_TEST(driver_parameter, an_older_worker_is_not_asked, world_init)
 	say_prepared(w, 1, 1, "f1", true);
 	say_result(w, 1, 1, FW_HOST_WIRED);
 	say_result(w, 1, 1, FW_HOST_STARTED);
-	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 	set(w, 3, "f1.tx.value=1");
 	expect_answer(w, 3, FRAGI_FAILURE_VERSION_REFUSED,
 		      "worker old has a frag that cannot change parameters");

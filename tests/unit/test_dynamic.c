@@ -197,9 +197,21 @@ Test(dynamic, changes_that_come_too_late_are_freed)
 
 RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 {
-	start_graph(rig, rig_graph(1, "operators: {op: {type: stepper}, tx: {type: source, "
-				      "parameters: {count: 1}}}\n"));
+	start_graph(rig,
+		    rig_graph(1, "operators: {op: {type: stepper, conditions: [{type: count, name: "
+				 "most, count: 1000000}]}, tx: {type: source, parameters: {count: "
+				 "1}}}\n"));
 	RIG_AWAIT(saw.ticks > 0);
+	for (size_t i = 0; i < 2; i++) /* its name, and its type or parameter */
+		refused(rig, i == 0 ? "app.op.most=2" : "app.op.count=2", -EINVAL,
+			i == 0 ? "app.op: \"most\" is of its condition most, and conditions cannot "
+				 "be changed while it runs; `fragctl apply` brings a graph with "
+				 "another value"
+			       : "app.op: \"count\" is of its condition most, and conditions "
+				 "cannot be changed while it runs; `fragctl apply` brings a graph "
+				 "with another value");
+	refused(rig, "op.step=0", -EINVAL,
+		"app.op: parameter \"step\": 0 is out of range; it must be from 1 to 100");
 	refused(rig, "app.op.step=0", -EINVAL,
 		"app.op: parameter \"step\": 0 is out of range; it must be from 1 to 100");
 	refused(rig, "app.op.step=abc", -EINVAL,
@@ -227,13 +239,14 @@ RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 	refused(rig, "app.tx.count=2", -EINVAL,
 		"app.tx: parameter \"count\" cannot be changed while it runs; none of its "
 		"parameters can; `fragctl apply` brings a graph with another value");
-	refused(rig, "app.op=2", -EINVAL,
-		"\"app.op=2\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
+	refused(rig, "app.op=2", -EINVAL, "unknown operator \"app\"; operators: op, tx");
+	refused(rig, "app=2", -EINVAL,
+		"\"app=2\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
 	refused(rig, "app.op.step", -EINVAL,
 		"\"app.op.step\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
 	refused(rig, "", -EINVAL,
 		"\"\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
-	set(rig, "app.op.step=100");
+	set(rig, "op.step=100");
 	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 	refused(rig, "app.op.step=3", -ESRCH, "app.op has ended: its parameters stay as they are");
 }

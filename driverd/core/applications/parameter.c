@@ -170,9 +170,9 @@ static struct fw_failure check(struct drv_app *app, const struct drv_host *host,
 }
 
 static struct drv_setting *make_setting(const struct drv_session *client, struct drv_host *host,
-					const struct fw_message *message)
+					uint64_t seq, const char *text)
 {
-	size_t bytes = strlen(message->set.text) + 1, who_bytes = strlen(client->who) + 1;
+	size_t bytes = strlen(text) + 1, who_bytes = strlen(client->who) + 1;
 	struct drv_setting *setting = fragi_malloc(sizeof(*setting) + bytes + who_bytes);
 
 	if (setting == NULL)
@@ -182,19 +182,19 @@ static struct drv_setting *make_setting(const struct drv_session *client, struct
 		.host = host->number,
 		.epoch = host->now.epoch,
 		.connection = client->connection,
-		.seq = message->seq,
+		.seq = seq,
 		.until_ns = client->core->now_ns + client->core->config.dead_ns,
 		.who = setting->text + bytes,
 	};
-	memcpy(setting->text, message->set.text, bytes);
+	memcpy(setting->text, text, bytes);
 	memcpy(setting->text + bytes, client->who, who_bytes);
 	return setting;
 }
 
-static int ask(struct drv_session *client, struct drv_host *host, const struct fw_message *message)
+static int ask(struct drv_session *client, struct drv_host *host, uint64_t seq, const char *text)
 {
 	struct drv_app *app = host->app;
-	struct drv_setting *setting = make_setting(client, host, message),
+	struct drv_setting *setting = make_setting(client, host, seq, text),
 			   **at = &app->settings.first;
 	struct fw_message request = {.kind = FW_HOST_SET,
 				     .run = app->run,
@@ -220,9 +220,20 @@ static int ask(struct drv_session *client, struct drv_host *host, const struct f
 	return 0;
 }
 
+/* The text with the name of the fragment, which may be left out where there is only one. */
+static const char *in_full(const struct drv_app *app, const char *text)
+{
+	const char *end = text + drv_source_name_bytes(text), *dot = strchr(text, '.');
+
+	if (app->spec->fragment_count != 1 || dot == NULL || dot >= end ||
+	    memchr(dot + 1, '.', (size_t)(end - dot - 1)) != NULL)
+		return text;
+	return drv_text(app->core, "%s.%s", app->spec->fragments[0].name, text);
+}
+
 void drv_parameter_set(struct drv_session *client, const struct fw_message *message)
 {
-	const char *name = message->set.name, *text = message->set.text;
+	const char *name = message->set.name, *text;
 	struct drv_core *core = client->core;
 	struct drv_app *app = drv_app_named(core, name);
 	struct frag_err err = FRAG_ERR_INIT;
@@ -233,9 +244,10 @@ void drv_parameter_set(struct drv_session *client, const struct fw_message *mess
 		drv_refuse_unknown(client, message, name);
 		return;
 	}
+	text = in_full(app, message->set.text);
 	host = find_host(app, text, &err);
 	failure = check(app, host, text, &err);
-	if (failure.code == FRAGI_FAILURE_NONE && ask(client, host, message) < 0)
+	if (failure.code == FRAGI_FAILURE_NONE && ask(client, host, message->seq, text) < 0)
 		failure = (struct fw_failure){FRAGI_FAILURE_OUT_OF_MEMORY,
 					      "driverd has no memory left for this change", NULL};
 	if (failure.code != FRAGI_FAILURE_NONE)

@@ -108,7 +108,8 @@ FRAG_API void frag_run_stop(struct frag_run *run);
  * Changes a parameter that the operator's table calls dynamic (FRAG_PARAM_DYNAMIC) while the
  * application runs. The operator has the new value from its next tick on; several changes of one
  * operator come into force in their order. The change is logged.
- * - text: FRAGMENT.OPERATOR.PARAMETER=VALUE, as for --set; at most 4095 bytes
+ * - text: FRAGMENT.OPERATOR.PARAMETER=VALUE, as for --set, at most 4095 bytes; of one fragment
+ *   alone OPERATOR.PARAMETER=VALUE is enough
  * - err: receives what is wrong, in the words of --set; NULL is accepted
  * Returns 0; -EINVAL: there is no such parameter, it is not dynamic, or the value is not valid;
  * -EAGAIN: the operators have not been started yet, or the application has ended; -ESRCH: the

@@ -71,6 +71,7 @@ int fragi_run_set(struct fragi_run *run, const char *text, const char *who, stru
 	char copy[SET_MAX];
 	const size_t length = strnlen(text, sizeof(copy));
 	char *value, *op_name, *param;
+	const char *name = copy;
 	const struct frag_fragment *fragment;
 	struct frag_op *op;
 
@@ -81,13 +82,18 @@ int fragi_run_set(struct fragi_run *run, const char *text, const char *who, stru
 	value = split(copy, '=');
 	op_name = split(copy, '.');
 	param = split(op_name, '.');
-	if (value == NULL || param == NULL || !fragi_name_is_valid(copy) ||
+	if (op_name != NULL && param == NULL && run->fragment_count == 1) {
+		name = run->fragments[0].fragment->name;
+		param = op_name;
+		op_name = copy;
+	}
+	if (value == NULL || param == NULL || !fragi_name_is_valid(name) ||
 	    !fragi_name_is_valid(op_name) || !fragi_name_is_valid(param))
 		return frag_err_set(
 			err, -EINVAL,
 			"\"%.80s\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE",
 			text);
-	fragment = find_fragment(run, copy, err);
+	fragment = find_fragment(run, name, err);
 	op = fragment != NULL ? find_op(fragment, op_name, err) : NULL;
 	return op != NULL ? fragi_exec_set(op, param, value, who, err) : -EINVAL;
 }

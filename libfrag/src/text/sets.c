@@ -88,10 +88,23 @@ static struct fragi_set_group *group_of(struct fragi_builder *builder, const cha
 	return group;
 }
 
+/* The name of the only fragment; NULL: there are several, or none. */
+static const char *only_fragment(const struct fragi_builder *builder)
+{
+	const struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
+
+	if (fragments == NULL)
+		return builder->spec->application;
+	return fragments->kind == FRAGI_NODE_MAP && fragments->count == 1
+		       ? fragments->first->key->text
+		       : NULL;
+}
+
 static void read_set(struct fragi_builder *builder, const char *text)
 {
 	struct fragi_node *place = fragi_builder_alloc(builder, 1, sizeof(*place));
 	char *copy = fragi_builder_strdup(builder, text), *op, *parameter, *value;
+	const char *fragment = copy;
 	struct fragi_set_group *group;
 	struct set *set;
 
@@ -108,13 +121,18 @@ static void read_set(struct fragi_builder *builder, const char *text)
 	parameter = op != NULL ? strchr(op, '.') : NULL;
 	if (parameter != NULL)
 		*parameter++ = '\0';
-	if (value == NULL || parameter == NULL || !fragi_name_is_valid(copy) ||
+	if (op != NULL && parameter == NULL && only_fragment(builder) != NULL) {
+		fragment = only_fragment(builder);
+		parameter = op;
+		op = copy;
+	}
+	if (value == NULL || parameter == NULL || !fragi_name_is_valid(fragment) ||
 	    !fragi_name_is_valid(op) || !fragi_name_is_valid(parameter)) {
 		fragi_builder_error(builder, place, NULL,
 				    "not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
 		return;
 	}
-	group = group_of(builder, copy, op);
+	group = group_of(builder, fragment, op);
 	set = fragi_builder_alloc(builder, 1, sizeof(*set));
 	if (group == NULL || set == NULL)
 		return;
