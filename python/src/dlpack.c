@@ -232,31 +232,28 @@ PyObject *fpy_tensor_dlpack_device(PyObject *self, PyObject *unused)
 	return Py_BuildValue("(ii)", dl->device.type, dl->device.id);
 }
 
-/* What we hold of others; the last reference may be dropped on any thread. */
+/*
+ * What we hold of others; the last reference may be dropped on any thread, also while an exception
+ * is under way, which a deleter that runs Python must not see.
+ */
 
-static void release_versioned(void *context)
-{
-	struct managed_versioned *managed = context;
-	PyGILState_STATE state;
-
-	if (managed->deleter == NULL || !Py_IsInitialized())
-		return;
-	state = fpy_enter();
-	managed->deleter(managed);
-	fpy_leave(state);
-}
-
-static void release(void *context)
-{
-	struct managed *managed = context;
-	PyGILState_STATE state;
-
-	if (managed->deleter == NULL || !Py_IsInitialized())
-		return;
-	state = fpy_enter();
-	managed->deleter(managed);
-	fpy_leave(state);
-}
+#define RELEASE(name, description)                                                                 \
+	static void name(void *context)                                                            \
+	{                                                                                          \
+		description *managed = context;                                                    \
+		PyObject *type, *value, *traceback;                                                \
+		PyGILState_STATE state;                                                            \
+                                                                                                   \
+		if (managed->deleter == NULL || !Py_IsInitialized())                               \
+			return;                                                                    \
+		state = fpy_enter();                                                               \
+		PyErr_Fetch(&type, &value, &traceback);                                            \
+		managed->deleter(managed);                                                         \
+		PyErr_Restore(type, value, traceback);                                             \
+		fpy_leave(state);                                                                  \
+	}
+RELEASE(release_versioned, struct managed_versioned)
+RELEASE(release, struct managed)
 
 /* Returns what a description of another library has become; NULL with an exception. */
 static struct frag_tensor *wrap(const struct frag_dltensor *dl, void (*release_fn)(void *context),
@@ -539,12 +536,12 @@ static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 	if (found->from_object(array, &managed) < 0)
 		return true;
 	if (!fpy_is_of_host(managed->tensor.device)) {
-		managed->deleter(managed);
+		release_versioned(managed);
 		return false;
 	}
 	*out_tensor = wrap(&managed->tensor, release_versioned, managed);
-	if (*out_tensor == NULL && managed->deleter != NULL)
-		managed->deleter(managed);
+	if (*out_tensor == NULL)
+		release_versioned(managed);
 	return true;
 }
 

@@ -36,9 +36,16 @@ static const struct kind {
 static const struct kind *kind_of(struct frag_dtype dtype)
 {
 	for (size_t i = 0; i < FRAG_COUNT_OF(kinds); i++)
-		if (kinds[i].dtype.code == dtype.code && kinds[i].dtype.bits == dtype.bits)
+		if (kinds[i].dtype.code == dtype.code && kinds[i].dtype.bits == dtype.bits &&
+		    dtype.lanes == 1)
 			return &kinds[i];
 	return NULL;
+}
+
+/* Bytes of an element, which is of several numbers where the type has lanes. */
+static int64_t item_bytes(struct frag_dtype dtype)
+{
+	return dtype.bits / 8 * dtype.lanes;
 }
 
 static const struct frag_dltensor *dl_of(PyObject *self)
@@ -195,7 +202,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
 	const struct frag_dltensor *dl = dl_of(self);
 	const struct kind *kind = kind_of(dl->dtype);
-	const int64_t item = dl->dtype.bits / 8;
+	const int64_t item = item_bytes(dl->dtype);
 	const bool is_compact = frag_tensor_is_compact(((struct fpy_tensor *)self)->tensor);
 	Py_ssize_t *strides;
 	int64_t count = 1;
@@ -256,7 +263,7 @@ static PyObject *tensor_array_interface(PyObject *self, void *closure)
 	}
 	interface = Py_BuildValue("{sisssNsNs(NO)}", "version", 3, "typestr", kind->typestr,
 				  "shape", tuple_of(dl->shape, dl->ndim, 1), "strides",
-				  tuple_of(dl->strides, dl->ndim, dl->dtype.bits / 8), "data",
+				  tuple_of(dl->strides, dl->ndim, item_bytes(dl->dtype)), "data",
 				  PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset),
 				  tensor->is_writable ? Py_False : Py_True);
 	if (interface == NULL || closure == NULL || tensor->stream == NULL)
@@ -278,7 +285,7 @@ static PyObject *tensor_shape(PyObject *self, void *closure)
 static PyObject *tensor_strides(PyObject *self, void *closure)
 {
 	(void)closure;
-	return tuple_of(dl_of(self)->strides, dl_of(self)->ndim, dl_of(self)->dtype.bits / 8);
+	return tuple_of(dl_of(self)->strides, dl_of(self)->ndim, item_bytes(dl_of(self)->dtype));
 }
 
 static PyObject *tensor_dtype(PyObject *self, void *closure)
@@ -302,9 +309,9 @@ static PyObject *tensor_number(PyObject *self, void *closure)
 	case 1:
 		return PyLong_FromLongLong(count);
 	case 2:
-		return PyLong_FromLongLong(count * dl->dtype.bits / 8);
+		return PyLong_FromLongLong(count * item_bytes(dl->dtype));
 	case 3:
-		return PyLong_FromLong(dl->dtype.bits / 8);
+		return PyLong_FromLongLong(item_bytes(dl->dtype));
 	default:
 		return PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset);
 	}
