@@ -2,6 +2,8 @@
 """Values of messages, codecs, and the harness for unit tests of operators."""
 
 import array
+import subprocess
+import sys
 import unittest
 
 import frag
@@ -92,6 +94,9 @@ class Values(unittest.TestCase):
             ("complex64", 1j, "x"),
             ("f64[]", [1.0], ["x"]),
             ("string{}", {"a": "b"}, {"a": 1}),
+            ("string{}", {}, [("a", "b")]),
+            ("i64{}", {"a": 1}, 5),
+            ("i64{}", {"a": 1}, {1: 1}),
             ("string[]", ["a"], 5),
             ("i64[][]", [[], [1]], [1]),
         ]
@@ -169,6 +174,44 @@ class Values(unittest.TestCase):
                 harness.feed(value)
                 harness.tick()
                 self.assertEqual(harness.take(), b"xy")
+
+
+    def test_no_memory_for_a_value(self):
+        """Where a copy cannot be made, that is what is raised, and the next value is taken."""
+        for name, value in (("bytes", "bytearray(200 << 20)"), ("u8[]", "range(200 << 20)")):
+            child = subprocess.run([sys.executable, "-c", STARVED % (name, name, value)],
+                                   capture_output=True, text=True, timeout=100)
+            self.assertEqual((child.stdout, child.returncode), ("MemoryError\n", 0), child.stderr)
+
+
+STARVED = """import resource
+import frag
+from frag.testing import Harness
+
+
+class Typed(frag.Operator):
+    def setup(self, spec):
+        spec.input("in", type=%r)
+        spec.output("out", type=%r)
+
+    def compute(self, op_input, op_output, context):
+        op_output.emit(op_input.receive("in"), "out")
+
+
+with Harness(Typed) as harness:
+    value = %s
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20),) * 2)
+    try:
+        harness.feed(value)
+    except MemoryError:
+        print("MemoryError")
+    small = value[:0]
+    harness.feed(small)
+    harness.tick()
+    assert len(harness.take()) == 0
+"""
 
 
 class Codecs(unittest.TestCase):
