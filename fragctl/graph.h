@@ -68,13 +68,20 @@ int ctl_graph_forget(struct ctl_graph *graph);
 int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);
 
-/* validate.c */
+/* graph_read.c */
 /*
  * Reads and parses; prints the errors, if there are any also those that only plugins show. Returns
  * CTL_OK, or the exit code of graph->failure; *out_help: --help was among the arguments and has
  * been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
+/*
+ * Composes it in this process, a child, and prints what is wrong, with what the text alone has
+ * shown, or that all is right. Returns an exit code.
+ */
+int ctl_graph_check(struct ctl_graph *graph);
+
+/* validate.c */
 /*
  * A verb that says what is right or wrong with a graph, to people or with --output json to
  * programs: reads the graph that the command line names, and does work on it in a child
