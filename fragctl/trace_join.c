@@ -88,11 +88,12 @@ static void place_hosts(struct ctl_trace *trace)
 
 		host->is_unsure = host->error_ns < 0;
 		if (host->is_unsure)
-			host->ahead_ns = ctl_trace_minus(
+			host->first_ahead_ns = ctl_trace_minus(
 				ctl_trace_minus(host->first.now_ns, host->first.unix_ns),
 				ctl_trace_minus(first->now_ns, first->unix_ns));
-		host->first_ns = ctl_trace_minus(host->first.now_ns, host->ahead_ns);
-		host->last_ns = ctl_trace_minus(host->last.now_ns, host->ahead_ns);
+		host->first_ns = ctl_trace_minus(host->first.now_ns, host->first_ahead_ns);
+		host->last_ns = ctl_trace_minus(host->last.now_ns,
+						ctl_trace_ahead_at(host, host->last.now_ns));
 	}
 }
 
@@ -103,7 +104,7 @@ static void place_ticks(struct ctl_trace *trace)
 
 	for (uint32_t i = 0; i < trace->tick_count; i++) {
 		struct trace_tick *tick = &trace->ticks[i];
-		int64_t ahead_ns = tick->is_placed ? 0 : trace->hosts[tick->host].ahead_ns;
+		int64_t ahead_ns = tick->is_placed ? 0 : trace->hosts[tick->host].first_ahead_ns;
 
 		tick->begin_ns = ctl_trace_minus(tick->begin_ns, ahead_ns);
 		tick->end_ns = ctl_trace_minus(tick->end_ns, ahead_ns);
@@ -302,9 +303,9 @@ int ctl_trace_join(struct ctl_trace *trace)
 	place_ticks(trace);
 	for (uint32_t i = 0; i < trace->sample_count; i++)
 		if (!trace->samples[i].is_placed)
-			trace->samples[i].at_ns =
-				ctl_trace_minus(trace->samples[i].at_ns,
-						trace->hosts[trace->samples[i].host].ahead_ns);
+			trace->samples[i].at_ns = ctl_trace_minus(
+				trace->samples[i].at_ns,
+				trace->hosts[trace->samples[i].host].first_ahead_ns);
 	if (trace->sample_count > 0)
 		qsort(trace->samples, trace->sample_count, sizeof(*trace->samples),
 		      compare_samples);

@@ -32,6 +32,8 @@ struct trace_moves {
 	int64_t later_ns, earlier_ns, later_max_ns, earlier_max_ns;
 };
 
+#define TRACE_BENDS 16u /* the longest tick that is placed exactly takes half as many chunks */
+
 struct trace_host {
 	struct fragi_trace_host first, last;
 	int64_t first_ns, last_ns; /* on the trace's clock */
@@ -47,9 +49,19 @@ struct trace_host {
 	struct trace_thread threads[TRACE_THREADS_MAX];
 	uint32_t thread_count;
 	uint64_t lost_chunks;
-	/* its clock minus that of the trace; error_ns -1: not known yet */
+	/* its clock minus that of the trace, now; error_ns -1: not known yet */
 	int64_t ahead_ns, error_ns, worst_ns;
-	int64_t moved_ns; /* by what its messages prove */
+	/*
+	 * The line that its times are placed by. What is known changes from chunk to chunk; times
+	 * in between are placed by both, so that no later time comes before an earlier one.
+	 */
+	int64_t first_ahead_ns; /* before the first bend */
+	struct trace_bend {
+		int64_t at_ns, ahead_ns;
+	} bends[TRACE_BENDS]; /* a ring of the last ones: a chunk adds two at most */
+	uint64_t bend_count;
+	int64_t placed_until_ns; /* the latest time that was placed */
+	int64_t moved_ns;        /* by what its messages prove */
 	struct trace_moves moves;
 	bool is_unsure;
 };
@@ -127,6 +139,9 @@ void ctl_trace_sort_ticks(const struct ctl_trace *trace, enum trace_of of, uint3
 void ctl_trace_name_flow(const struct trace_flow *flow, const char *what, char *out, size_t size);
 /* trace_waits.c: what operators waited for, pools and losses. */
 void ctl_trace_write_samples(const struct ctl_trace *trace, FILE *out);
+
+/* What the host's clock is ahead of that of the trace at a time of the host. */
+int64_t ctl_trace_ahead_at(const struct trace_host *host, int64_t at_ns);
 
 /* Of times that a host may have made up. */
 static inline int64_t ctl_trace_minus(int64_t a, int64_t b)

@@ -114,7 +114,8 @@ static int take_host(struct ctl_trace *trace, const struct fragi_trace_read *rea
 			return -ENOMEM;
 		trace->hosts = grown;
 		host = &grown[trace->host_count++];
-		*host = (struct trace_host){.first = read->host, .last = read->host};
+		*host = (struct trace_host){
+			.first = read->host, .last = read->host, .placed_until_ns = INT64_MIN};
 		host->error_ns = host == grown ? 0 : -1;
 		host->lost_chunks = read->host.number;
 	} else if (read->host.number > host->last.number + 1) {
@@ -221,6 +222,79 @@ static bool compare(const struct trace_host *from, const struct trace_host *to,
 	return false;
 }
 
+static const struct trace_bend *add_bend(struct trace_host *host, int64_t at_ns, int64_t ahead_ns)
+{
+	struct trace_bend *added = &host->bends[host->bend_count % TRACE_BENDS];
+
+	if (host->bend_count++ == 0)
+		host->first_ahead_ns = ahead_ns;
+	*added = (struct trace_bend){at_ns, ahead_ns};
+	return added;
+}
+
+/* The newest bend is that with i 0. */
+static const struct trace_bend *bend_at(const struct trace_host *host, uint64_t i)
+{
+	return &host->bends[(host->bend_count - 1 - i) % TRACE_BENDS];
+}
+
+/*
+ * Bends the line to what is known at the end of this chunk, so little that times keep their order.
+ * Returns how far the line stays from it.
+ */
+static int64_t bend(struct trace_host *host)
+{
+	const struct trace_bend *last = host->bend_count > 0 ? bend_at(host, 0) : NULL;
+	const int64_t now_ns = host->last.now_ns;
+	int64_t step_ns, most_ns;
+
+	if (last != NULL && host->placed_until_ns > last->at_ns)
+		last = add_bend(host, host->placed_until_ns, last->ahead_ns);
+	if (last == NULL)
+		last = add_bend(host, now_ns, host->ahead_ns);
+	if (now_ns > last->at_ns) {
+		most_ns = (int64_t)(((uint64_t)now_ns - (uint64_t)last->at_ns) / 4);
+		step_ns = host->ahead_ns - last->ahead_ns;
+		step_ns = step_ns > most_ns ? most_ns : step_ns < -most_ns ? -most_ns : step_ns;
+		last = add_bend(host, now_ns, last->ahead_ns + step_ns);
+	}
+	step_ns = host->ahead_ns - last->ahead_ns;
+	return step_ns < 0 ? -step_ns : step_ns;
+}
+
+/* Between two bends. */
+static int64_t ahead_between(const struct trace_bend *a, const struct trace_bend *b, int64_t at_ns)
+{
+	const __int128 length = (__int128)b->at_ns - a->at_ns;
+
+	return a->ahead_ns + (int64_t)((__int128)(b->ahead_ns - a->ahead_ns) *
+				       ((__int128)at_ns - a->at_ns) / length);
+}
+
+int64_t ctl_trace_ahead_at(const struct trace_host *host, int64_t at_ns)
+{
+	uint64_t i = 0, count = host->bend_count < TRACE_BENDS ? host->bend_count : TRACE_BENDS;
+
+	while (i < count && at_ns < bend_at(host, i)->at_ns)
+		i++;
+	if (i == count)
+		return count < TRACE_BENDS ? host->first_ahead_ns : bend_at(host, i - 1)->ahead_ns;
+	return i == 0 ? bend_at(host, 0)->ahead_ns
+		      : ahead_between(bend_at(host, i), bend_at(host, i - 1), at_ns);
+}
+
+/* A time of the host on the clock of the trace; as it is until the join, if that is not known. */
+static int64_t place_time(struct trace_host *host, uint64_t at)
+{
+	const int64_t at_ns = (int64_t)at;
+
+	if (host->error_ns < 0)
+		return at_ns;
+	if (at_ns > host->placed_until_ns)
+		host->placed_until_ns = at_ns;
+	return ctl_trace_minus(at_ns, ctl_trace_ahead_at(host, at_ns));
+}
+
 /* By the best way over other hosts: each is placed at once, or one after the other. */
 static void place(struct ctl_trace *trace, struct trace_host *host)
 {
@@ -236,6 +310,7 @@ static void place(struct ctl_trace *trace, struct trace_host *host)
 			continue;
 		if (__builtin_add_overflow(error_ns, other->error_ns, &error_ns) ||
 		    __builtin_add_overflow(ahead_ns, other->ahead_ns, &ahead_ns) ||
+		    ahead_ns < -AHEAD_MAX_NS || ahead_ns > AHEAD_MAX_NS ||
 		    (best_ns >= 0 && error_ns >= best_ns))
 			continue;
 		best_ns = error_ns;
@@ -245,7 +320,8 @@ static void place(struct ctl_trace *trace, struct trace_host *host)
 		return;
 	host->ahead_ns = best_ahead_ns;
 	host->error_ns = best_ns;
-	host->worst_ns = best_ns > host->worst_ns ? best_ns : host->worst_ns;
+	if (!__builtin_add_overflow(best_ns, bend(host), &error_ns) && error_ns > host->worst_ns)
+		host->worst_ns = error_ns;
 }
 
 static uint64_t key_of(const struct ctl_trace *trace, const struct trace_host *host,
@@ -276,10 +352,9 @@ static void make_room(struct ctl_trace *trace)
 	trace->cut += gone;
 }
 
-static int add_tick(struct ctl_trace *trace, const struct trace_host *host,
+static int add_tick(struct ctl_trace *trace, struct trace_host *host,
 		    const struct fragi_trace_record *record)
 {
-	int64_t ahead_ns = host->error_ns >= 0 ? host->ahead_ns : 0;
 	int r;
 
 	make_room(trace);
@@ -288,8 +363,8 @@ static int add_tick(struct ctl_trace *trace, const struct trace_host *host,
 	if (r < 0)
 		return r;
 	trace->ticks[trace->tick_count++] = (struct trace_tick){
-		.begin_ns = ctl_trace_minus((int64_t)record->begin, ahead_ns),
-		.end_ns = ctl_trace_minus((int64_t)record->value, ahead_ns),
+		.begin_ns = place_time(host, record->begin),
+		.end_ns = place_time(host, record->value),
 		.is_placed = host->error_ns >= 0,
 		.host = (uint32_t)(host - trace->hosts),
 		.op = record->object,
@@ -323,11 +398,10 @@ static int add_end(struct ctl_trace *trace, const struct trace_host *host,
 	return 0;
 }
 
-static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
+static int add_sample(struct ctl_trace *trace, struct trace_host *host,
 		      const struct fragi_trace_record *record)
 {
 	uint32_t gone = trace->sample_count == TRACE_SAMPLES_MAX ? TRACE_SAMPLES_MAX / 4 : 0;
-	int64_t ahead_ns = host->error_ns >= 0 ? host->ahead_ns : 0;
 	int r;
 
 	if (gone > 0) { /* the last are kept, as of ticks */
@@ -340,7 +414,7 @@ static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
 	if (r < 0)
 		return r;
 	trace->samples[trace->sample_count++] = (struct trace_sample){
-		.at_ns = ctl_trace_minus((int64_t)record->begin, ahead_ns),
+		.at_ns = place_time(host, record->begin),
 		.value = record->kind == FRAGI_TRACE_GPU ? record->value - record->begin
 							 : record->value,
 		.host = (uint32_t)(host - trace->hosts),
@@ -353,7 +427,7 @@ static int add_sample(struct ctl_trace *trace, const struct trace_host *host,
 	return 0;
 }
 
-static int take_records(struct ctl_trace *trace, const struct trace_host *host,
+static int take_records(struct ctl_trace *trace, struct trace_host *host,
 			const struct fragi_trace_read *read)
 {
 	bool has_tick = false; /* others would be of another host */

@@ -311,6 +311,84 @@ Test(trace, messages_beyond_the_room_are_counted)
 	ctl_trace_destroy(trace);
 }
 
+#define CHUNK_NS 1000000
+
+static void take_peer_of(struct ctl_trace *trace, uint32_t host, int64_t now_ns, int64_t ahead_ns)
+{
+	const struct fragi_trace_host first = {.host = host, .epoch = 1, .now_ns = now_ns};
+	const struct fragi_trace_peer peer = {1, 1, ahead_ns, 1000};
+
+	chunk.size = 0;
+	cr_assert(fragi_trace_add_host(&chunk, &first, "first", "clock of the first"));
+	cr_assert(ahead_ns == 0 || fragi_trace_add_peer(&chunk, &peer));
+	cr_assert_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+}
+
+/* A chunk of the second host, with a tick that has sent message 0 to itself, or received it. */
+static void take_tick(struct ctl_trace *trace, int64_t now_ns, uint64_t begin,
+		      enum fragi_trace_kind kind)
+{
+	const struct fragi_trace_host host = {.host = 1, .epoch = 1, .now_ns = now_ns};
+	const struct fragi_trace_flow flow = {.row = 3, .is_received = true, .is_sent = true};
+	const struct fragi_interval as_it_is = {{0, 0}, {CHUNK_NS, CHUNK_NS}};
+	const struct fragi_trace_record tick[] = {
+		{.begin = begin,
+		 .value = begin + 500,
+		 .flows = 1,
+		 .kind = FRAGI_TRACE_TICK,
+		 .count = 7},
+		{.begin = begin, .object = 3, .kind = kind & 0xff, .count = 1},
+	};
+	struct fragi_trace_ring *ring = ring_create();
+	uint64_t place = 0, lost = 0;
+
+	cr_assert_not_null(ring);
+	for (int i = 0; i < 2; i++)
+		fragi_trace_put(ring, fragi_trace_take(ring, 1), &tick[i]);
+	chunk.size = 0;
+	cr_assert(fragi_trace_add_host(&chunk, &host, "second", "clock of the second"));
+	cr_assert(fragi_trace_add_flow(&chunk, &flow, "a.out", "b.in"));
+	fragi_trace_add_records(&chunk, ring, &as_it_is, &place, &lost);
+	cr_assert_eq(ctl_trace_take(trace, chunk.bytes, chunk.size), 0);
+	free(ring);
+}
+
+/*
+ * What is known of a clock changes while it is traced. Times of its host keep their order: also
+ * where the first times came before anything was known, where a time came after the end of its
+ * chunk, and where chunks follow each other so fast that the change takes several.
+ */
+Test(trace, a_corrected_clock_does_not_turn_back)
+{
+	static const struct {
+		int64_t known[2], now[2]; /* at the two chunks */
+		uint64_t sent, received;
+	} cases[] = {
+		{{5000, 55000}, {CHUNK_NS, 2 * CHUNK_NS}, CHUNK_NS - 2000, CHUNK_NS + 1000},
+		{{5000, 55000}, {CHUNK_NS, 2 * CHUNK_NS}, CHUNK_NS - 2000, CHUNK_NS - 1000},
+		{{0, 55000}, {CHUNK_NS, 2 * CHUNK_NS}, CHUNK_NS - 2000, CHUNK_NS + 1000},
+		{{5000, 55000}, {CHUNK_NS, 2 * CHUNK_NS}, CHUNK_NS + 90000, CHUNK_NS + 91000},
+		{{5000, 55000}, {CHUNK_NS, CHUNK_NS + 2000}, CHUNK_NS - 2000, CHUNK_NS + 1000},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct ctl_trace *trace = ctl_trace_create();
+
+		cr_assert_not_null(trace);
+		take_peer_of(trace, 0, cases[i].now[0], cases[i].known[0]);
+		take_tick(trace, cases[i].now[0], cases[i].sent, FRAGI_TRACE_SENT);
+		take_peer_of(trace, 0, cases[i].now[1], cases[i].known[1]);
+		take_tick(trace, cases[i].now[1], cases[i].received, FRAGI_TRACE_RECEIVED);
+		cr_expect_eq(ctl_trace_join(trace), 0);
+		cr_expect_eq(trace->message_count, 1, "%zu", i);
+		cr_expect_eq(trace->backwards, 0, "%zu", i);
+		cr_expect_leq(trace->ticks[0].end_ns, trace->ticks[1].begin_ns, "%zu", i);
+		cr_expect_gt(trace->ticks[1].end_ns, trace->ticks[1].begin_ns + 300, "%zu", i);
+		cr_expect_geq(trace->hosts[1].worst_ns, i == 4 ? 50500 : 1000, "%zu", i);
+		ctl_trace_destroy(trace);
+	}
+}
+
 /* A host that did not say that it ends, and was followed by another process, has crashed. */
 Test(trace, a_host_that_ends_by_itself_is_told_from_one_that_was_ended)
 {
