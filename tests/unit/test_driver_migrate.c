@@ -5,6 +5,7 @@
 
 /* Hosts that go on on another worker (on_failure: migrate), and when their leases are over. */
 
+#define CLIENT 50
 #define LEASE (10 * SECOND)
 #define RATES (LEASE / 100) /* the driver waits longer, because clocks differ */
 
@@ -368,30 +369,54 @@ WORLD_TEST(driver_migrate, a_worker_that_is_heard_again_is_answered_at_once, wor
 	assert_has(w->log, "worker a is heard again");
 }
 
-/* It failed when its worker was lost, and somebody starts it anew. */
+/* It failed when its workers were lost, and somebody starts it anew. The longest lease counts. */
 WORLD_TEST(driver_migrate, another_run_of_the_name_waits_for_the_lease_too, NULL)
 {
-	char text[1024];
+	static const char migrates[] =
+		", on_failure: {policy: migrate, intensity: 2, period: 60s, backoff: 1s, lease: %s}";
+	static const struct {
+		const char *of_f1, *of_f2; /* its lease; NULL: none, so its loss is the end */
+	} rows[] = {{NULL, "10s"}, {"10s", NULL}, {"10s", "5s"}, {"5s", "10s"}};
 
-	runs(w, "10s", true);
-	w->many_end = true;
-	pass_beating(w, SECOND, 1, 3);
-	lose(w, 2);
-	lose(w, 1); /* which is the end: f1 is not migrated */
-	snprintf(text, sizeof(text), graph, "10s");
-	app(w, text);
-	hello(w, 4, "d", "f1");
-	assert_has(w->log, "a host of its last run may still run on a worker that is out of reach");
-	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
-	for (int64_t i = 0; i < (LEASE + RATES) / (100 * MS) - 1; i++) {
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		char of_f1[200] = "", of_f2[200] = "", text[1024];
+
+		if (i > 0)
+			world_fini(w);
+		if (rows[i].of_f1 != NULL)
+			snprintf(of_f1, sizeof(of_f1), migrates, rows[i].of_f1);
+		if (rows[i].of_f2 != NULL)
+			snprintf(of_f2, sizeof(of_f2), migrates, rows[i].of_f2);
+		snprintf(text, sizeof(text), TWO_FRAGMENTS("%s", "%s"), of_f1, of_f2);
+		two_run(w, text);
+		spare_comes(w);
+		w->many_end = true;
+		pass_beating(w, SECOND, 1, 3);
+		lose(w, rows[i].of_f1 != NULL ? 1 : 2);
+		lose(w, rows[i].of_f1 != NULL ? 2 : 1);
+		if (rows[i].of_f1 != NULL && rows[i].of_f2 != NULL) { /* it waits for both */
+			client_hello(w, CLIENT, "top");
+			say(w, CLIENT,
+			    &(struct fw_message){.kind = FW_STOP_APP,
+						 .seq = 5,
+						 .stop_app = {"app", true, false}});
+		}
+		cr_assert_eq(drv_core_app_count(w->core), 0, "%zu: %s", i, w->log);
+		app(w, text);
+		hello(w, 4, "d", "f1");
+		assert_has(w->log,
+			   "a host of its last run may still run on a worker that is out of reach");
+		cr_expect_null(taken(w, 3, FW_HOST_CREATE), "%zu", i);
+		for (int64_t k = 0; k < (LEASE + RATES) / (100 * MS) - 1; k++) {
+			pass(w, 100 * MS);
+			beat(w, 3);
+			beat(w, 4);
+		}
+		cr_expect_null(taken(w, 3, FW_HOST_CREATE), "%zu", i);
 		pass(w, 100 * MS);
-		beat(w, 3);
-		beat(w, 4);
+		cr_expect_not_null(taken(w, 3, FW_HOST_CREATE), "%zu", i);
+		cr_expect_not_null(taken(w, 4, FW_HOST_CREATE), "%zu", i);
 	}
-	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
-	pass(w, 100 * MS);
-	cr_expect_not_null(taken(w, 3, FW_HOST_CREATE));
-	cr_expect_not_null(taken(w, 4, FW_HOST_CREATE));
 }
 
 /* b is drained, c has prepared f2, and the process on b is to drain. */

@@ -651,6 +651,17 @@ Test(inputs, between_fragments_too)
 	    "  two: {operators: {rx: {type: sink}}}\n"
 	    "flows: [one.tx -> two.rx]\n",
 	    "test.yaml:6:9: one.tx: a condition of output \"out\" asks for room for 5 messages, and a flow of it holds 4 at most; give the flow a larger capacity, or ask for less\n");
+	/* The condition that asks for most counts, whichever comes first. */
+	BAD("fragments:\n"
+	    "  one: {operators: {tx: {type: source, conditions: [{type: downstream_affordable, min_size: 5}, {type: downstream_affordable, name: again, min_size: 2}]}}}\n"
+	    "  two: {operators: {rx: {type: sink}}}\n"
+	    "flows: [one.tx -> two.rx]\n",
+	    "test.yaml:6:9: one.tx: a condition of output \"out\" asks for room for 5 messages, and a flow of it holds 4 at most; give the flow a larger capacity, or ask for less\n");
+	BAD("fragments:\n"
+	    "  one: {operators: {tx: {type: source, conditions: [{type: downstream_affordable, min_size: 2}, {type: downstream_affordable, name: again, min_size: 5}]}}}\n"
+	    "  two: {operators: {rx: {type: sink}}}\n"
+	    "flows: [one.tx -> two.rx]\n",
+	    "test.yaml:6:9: one.tx: a condition of output \"out\" asks for room for 5 messages, and a flow of it holds 4 at most; give the flow a larger capacity, or ask for less\n");
 	BAD("fragments:\n"
 	    "  one: {operators: {tx: {type: source, conditions: [{type: downstream_affordable, min_size: 5}]}}}\n"
 	    "  two: {operators: {rx: {type: sink}}}\n"

@@ -336,27 +336,56 @@ Test(worker_exit, a_signal_without_a_name_has_its_number)
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 128 + SIGRTMIN + 3);
 }
 
+/* Up to three are named; the failure is that of an operator where only one was at work. */
 Test(worker_exit, some_of_many_operators_that_ran_are_named)
 {
-	struct fw_op op = {.name = "op", .type = "t"}, ops[6];
+	static const struct {
+		unsigned running; /* a bit for each row; there is one row more than operators */
+		const char *place, *op;
+	} cases[] = {
+		{0x01, " in fragment1.a, tick 10", "fragment1.a"},
+		{0x20, " in fragment1.f, tick 15", "fragment1.f"},
+		{0x40, " of fragment1", ""},
+		{0x41, " in fragment1.a, tick 10", "fragment1.a"},
+		{0x21, " in fragment1.a, tick 10 or fragment1.f, tick 15", ""},
+		{0x2a, " in fragment1.b, tick 11 or fragment1.d, tick 13 or fragment1.f, tick 15",
+		 ""},
+		{0x2b,
+		 " in fragment1.a, tick 10 or fragment1.b, tick 11 or fragment1.d, tick 13 or 1 more",
+		 ""},
+		{0x7b,
+		 " in fragment1.a, tick 10 or fragment1.b, tick 11 or fragment1.d, tick 13 or 2 more",
+		 ""},
+	};
+	static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+	struct fw_op ops[6];
 	struct fw_fragment table = {.name = "fragment1", .ops = ops, .op_count = 6};
 	struct fw_message message = host_frame(FW_HOST_PREPARED);
-	struct fw_op_stats rows[7]; /* one more than it has operators */
+	struct fw_op_stats rows[7];
 	struct fw_host_stats stats = {.ops = rows, .op_count = 7};
+	char sentence[300];
 
-	for (int i = 0; i < 7; i++) {
-		rows[i] = (struct fw_op_stats){.ticks = 1, .running = i != 2};
-		if (i < 6)
-			ops[i] = op;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (i > 0)
+			finish();
+		for (unsigned k = 0; k < 7; k++) {
+			rows[k] = (struct fw_op_stats){.ticks = 10 + k,
+						       .running = (cases[i].running >> k & 1) != 0};
+			if (k < 6)
+				ops[k] = (struct fw_op){.name = names[k], .type = "t"};
+		}
+		start_with_host(false, 1);
+		message.prepared = (struct fw_host_prepared){
+			.ok = true, .fragments = &table, .fragment_count = 1};
+		from_host(&message);
+		ended_by(SIGSEGV, NULL, &stats);
+		snprintf(sentence, sizeof(sentence),
+			 "fraghost 4711%s crashed%s: signal 11 (SIGSEGV)",
+			 strncmp(cases[i].place, " of", 3) == 0 ? cases[i].place : "",
+			 strncmp(cases[i].place, " of", 3) == 0 ? "" : cases[i].place);
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, sentence, "%zu", i);
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.op, cases[i].op, "%zu", i);
 	}
-	start_with_host(false, 1);
-	message.prepared =
-		(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
-	from_host(&message);
-	ended_by(SIGSEGV, NULL, &stats);
-	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.failure.sentence,
-		"fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
 }
 
 Test(worker_exit, log_lines_name_what_they_are_about)

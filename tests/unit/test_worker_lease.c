@@ -263,3 +263,46 @@ Test(worker_lease, lasts_longer_until_the_next_driver_is_there)
 	attach();
 	cr_expect_eq(spawn_leased(0), hello_ns + LEASE_NS);
 }
+
+/* Whichever was made first: none waits for a beat, or for the other one. */
+Test(worker_lease, each_of_several_ends_at_its_own_time)
+{
+	static const int64_t leases[][2] = {{5007 * MS, 9013 * MS}, {9013 * MS, 5007 * MS}};
+
+	for (size_t i = 0; i < 2; i++) {
+		int64_t hello_ns, at_ns[2] = {0, 0};
+		uint32_t hosts[2];
+
+		if (i > 0)
+			finish();
+		hello_ns = now;
+		start_attached(false);
+		for (uint32_t k = 0; k < 2; k++) {
+			struct fw_message create = create_of(7, k + 1, k + 1);
+
+			create.create.lease_ns = leases[i][k];
+			from_driver(&create);
+			cr_assert_not_null(did(WRK_DO_SPAWN));
+			hosts[k] = seen_host;
+			spawned(seen_host);
+		}
+		while (at_ns[0] == 0 || at_ns[1] == 0) {
+			struct fw_message alive = {.kind = FW_BEAT};
+
+			cr_assert_leq(now, hello_ns + 9013 * MS, "%zu: one lives", i);
+			now = wrk_core_deadline_ns(core);
+			step((struct wrk_event){.kind = WRK_EVENT_TIMER});
+			from_driver(&beat);
+			for (uint32_t k = 0; k < 2; k++) {
+				seen_host = hosts[k];
+				if (wrk_core_host_state(core, seen_host) != WRK_HOST_KILLED)
+					from_host(&alive);
+				else if (at_ns[k] == 0)
+					at_ns[k] = now;
+			}
+		}
+		for (uint32_t k = 0; k < 2; k++)
+			cr_expect_eq(at_ns[k], hello_ns + leases[i][k], "%zu, host %u: %lld ms", i,
+				     k, (long long)((at_ns[k] - hello_ns) / MS));
+	}
+}
