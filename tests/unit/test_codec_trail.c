@@ -317,6 +317,40 @@ Test(codec, times_of_a_peer_are_converted_by_its_timeline)
 	}
 }
 
+/*
+ * The error of the time that is known worst is that of all, wherever it stands. Here it grows by
+ * 1 ms for each second before or after the base of the peer's line. The times of the label are 10
+ * to 6.5 s old, those of the trail 5 and 0 s.
+ */
+Test(codec, the_worst_known_time_gives_the_error)
+{
+	static const struct {
+		int64_t base_ms; /* so long ago */
+		uint64_t label_us, trail_us;
+	} cases[] = {{0, 10000, 5000}, {1000, 9000, 4000}, {4000, 6000, 4000}, {9000, 2500, 9000}};
+
+	fragi_stamp_refine();
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_message *message = message_of(&frag_type_i64, NULL, 8);
+		struct fragi_timeline peer = ESTIMATED(7000000000, 0, false, false);
+		const int64_t now_ns = fragi_now_ns();
+		int64_t label_ns, trail_ns;
+
+		peer.line.rate_low = -1000000;
+		peer.line.rate_high = 1000000;
+		peer.line.base_ns = now_ns - cases[i].base_ms * 1000000;
+		fragi_message_set_trail(message, trail_of(1));
+		fragi_message_set_label(message, label_of_two_paths());
+		fragi_message_convert_times(message, &peer);
+		label_ns = (int64_t)message->label->error_ns - (int64_t)cases[i].label_us * 1000;
+		trail_ns = (int64_t)message->trail->entries[0].error_ns -
+			   (int64_t)cases[i].trail_us * 1000;
+		cr_expect(llabs(label_ns) < 400000, "%zu: %lld", i, (long long)label_ns);
+		cr_expect(llabs(trail_ns) < 400000, "%zu: %lld", i, (long long)trail_ns);
+		frag_message_unref(message);
+	}
+}
+
 Test(codec, a_label_crosses_with_its_names_and_times)
 {
 	static const char *const names[] = {"left.tx", "left.mx", "right.rx", "left.mx"};

@@ -78,6 +78,39 @@ Test(spec_requirements, what_is_wrong_is_reported_at_once)
 		"app.yaml:18:83: f2.requirements: cpu \"nan\" is not a number from 0 up\n");
 }
 
+/* What workerd --label and a graph take as a value. */
+Test(spec_requirements, a_label_has_a_value_of_up_to_63_characters)
+{
+	static const struct {
+		const char *value;
+		bool is_valid;
+	} cases[] = {
+		{"v", true},
+		{"", false},
+		{"a b", false},
+		{"a,b", false},
+		{"a\x7f"
+		 "b",
+		 false},
+		{"a\x1f"
+		 "b",
+		 false},
+		{"a!b~", true},
+		{"\xc3\xa9", true},
+	};
+	char value[FRAG_NAME_MAX + 2] = "";
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++)
+		cr_expect_eq(fragi_label_is_valid("zone", cases[i].value), cases[i].is_valid, "%zu",
+			     i);
+	memset(value, 'v', FRAG_NAME_MAX);
+	cr_expect(fragi_label_is_valid("zone", value));
+	cr_expect(fragi_label_is_valid(value, "v"));
+	value[FRAG_NAME_MAX] = 'v';
+	cr_expect_not(fragi_label_is_valid("zone", value));
+	cr_expect_not(fragi_label_is_valid(value, "v"));
+}
+
 Test(spec_requirements, what_when_excludes_need_not_exist)
 {
 	struct fragi_spec *spec = good_graph(&(const struct graph_text){
