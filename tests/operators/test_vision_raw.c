@@ -148,6 +148,76 @@ Test(ops_vision_raw, bayer_patterns_give_even_colours_back)
 	}
 }
 
+/*
+ * Rows without gaps are read and written in whole words, and those with a gap number by number.
+ * Returns the pictures of the same random frame with both.
+ */
+static void words_and_numbers(const char *format, const char *demosaic, bool is_deep, int rows,
+			      int columns, struct frag_message *out[2])
+{
+	enum { GAP = 3 };
+	const struct frag_dtype dtype = is_deep ? U16 : U8;
+	const int64_t shape[] = {rows, columns}, wide[] = {rows, columns + GAP};
+	const int64_t strides[] = {columns + GAP, 1};
+	const size_t bytes = is_deep ? 2 : 1, row = (size_t)columns * bytes;
+	struct frag_tensor *whole = tensor_of(dtype, 2, wide, NULL), *frames[2];
+	unsigned char *from = frag_tensor_writable(whole), *to;
+	struct frag_dltensor dl = *frag_tensor_dl(whole);
+	uint64_t state = (uint64_t)rows * 1000 + (uint64_t)columns;
+
+	for (size_t i = 0; i < frag_tensor_size_bytes(whole); i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		from[i] = (state >> 62) == 0 ? 255 : (unsigned char)(state >> 40);
+	}
+	frames[0] = tensor_of(dtype, 2, shape, NULL);
+	to = frag_tensor_writable(frames[0]);
+	for (size_t y = 0; y < (size_t)rows; y++)
+		memcpy(to + y * row, from + y * (row + GAP * bytes), row);
+	dl.shape = (int64_t *)(uintptr_t)shape;
+	dl.strides = (int64_t *)(uintptr_t)strides;
+	cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &frames[1]), 0);
+	for (int k = 0; k < 2; k++)
+		out[k] = converted(FRAG_ARGS({"in_dtype", format}, {"demosaic", demosaic},
+					     {"out_dtype", is_deep ? "float32" : "rgb888"}),
+				   frames[k]);
+	frag_tensor_unref(whole);
+}
+
+Test(ops_vision_raw, whole_words_give_what_single_numbers_give)
+{
+	static const struct {
+		const char *format, *demosaic;
+		bool is_deep;
+	} cases[] = {{"nv12", "", false},
+		     {"p010", "", true},
+		     {"bayer_rggb", "bilinear", false},
+		     {"bayer_rggb", "malvar", false},
+		     {"bayer_bggr", "malvar", false},
+		     {"bayer_gbrg", "malvar", false},
+		     {"bayer_grbg", "malvar", false}};
+	static const int sides[][2] = {{6, 4}, {6, 8}, {9, 12}, {24, 16}, {39, 40}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases) * FRAG_COUNT_OF(sides); i++) {
+		const size_t k = i / FRAG_COUNT_OF(sides);
+		const int *side = sides[i % FRAG_COUNT_OF(sides)];
+		const int rows = cases[k].demosaic[0] == '\0' ? side[0] / 3 * 6 : side[0];
+		struct frag_message *m[2];
+		const struct frag_tensor *out[2];
+
+		words_and_numbers(cases[k].format,
+				  cases[k].demosaic[0] == '\0' ? "bilinear" : cases[k].demosaic,
+				  cases[k].is_deep, rows, side[1], m);
+		for (int j = 0; j < 2; j++)
+			out[j] = frag_message_tensor(m[j], "");
+		cr_expect_eq(memcmp(frag_tensor_data(out[0]), frag_tensor_data(out[1]),
+				    frag_tensor_size_bytes(out[0])),
+			     0, "%s %s, %d x %d", cases[k].format, cases[k].demosaic, side[1],
+			     rows);
+		for (int j = 0; j < 2; j++)
+			frag_message_unref(m[j]);
+	}
+}
+
 /* At an edge malvar follows the other colours: the one in which both ways differ. */
 Test(ops_vision_raw, malvar_keeps_edges_that_bilinear_smears)
 {

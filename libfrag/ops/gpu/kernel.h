@@ -14,11 +14,32 @@
 
 #ifdef __CUDACC__
 #define GPU_INLINE static __device__ __forceinline__
+#define GPU_UNROLL _Pragma("unroll") /* the loop behind it */
 #define GPU_SYNC() __syncthreads()
 #define GPU_ADD(counter, value) atomicAdd(counter, value)
 #define GPU_MIN(least, value) ((void)atomicMin(least, value))
 /* Byte i of the result is that byte of high:low which four bits of the selector name. */
 #define GPU_BYTES(low, high, selector) __byte_perm(low, high, selector)
+/* Adds the products of four bytes and four signed ones to a sum. */
+#define GPU_DOT(bytes, weights, sum) gpu_dot(bytes, weights, sum)
+/* Brings two numbers to bytes, 0 to 255; above them lie the lower ones of `rest`. */
+#define GPU_PACK(first, second, rest) gpu_pack(first, second, rest)
+
+GPU_INLINE int gpu_dot(uint32_t bytes, uint32_t weights, int sum)
+{
+	asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(bytes), "r"(weights));
+	return sum;
+}
+
+GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
+{
+	uint32_t bytes;
+
+	asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;"
+	    : "=r"(bytes)
+	    : "r"(second), "r"(first), "r"(rest));
+	return bytes;
+}
 
 #define GPU_KERNEL(name, job_type, run)                                                            \
 	extern "C" __global__ void name(const struct job_type job)                                 \
@@ -33,6 +54,7 @@
 	}
 #else
 #define GPU_INLINE static inline __attribute__((unused))
+#define GPU_UNROLL
 #define GPU_SYNC() ((void)0) /* the one thread has done it */
 #define GPU_ADD(counter, value) gpu_add(counter, value)
 
@@ -61,6 +83,27 @@ GPU_INLINE uint32_t gpu_bytes(uint32_t low, uint32_t high, uint32_t selector)
 	for (int i = 0; i < 4; i++)
 		bytes |= (uint32_t)(all >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
 	return bytes;
+}
+
+#define GPU_DOT(bytes, weights, sum) gpu_dot(bytes, weights, sum)
+
+GPU_INLINE int gpu_dot(uint32_t bytes, uint32_t weights, int sum)
+{
+	for (int i = 0; i < 4; i++)
+		sum += (int)(bytes >> (8 * i) & 0xff) * (int8_t)(weights >> (8 * i) & 0xff);
+	return sum;
+}
+
+#define GPU_PACK(first, second, rest) gpu_pack(first, second, rest)
+
+GPU_INLINE uint32_t gpu_byte(int x)
+{
+	return x < 0 ? 0 : x > 255 ? 255 : (uint32_t)x;
+}
+
+GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
+{
+	return gpu_byte(first) | gpu_byte(second) << 8 | rest << 16;
 }
 #endif
 

@@ -16,6 +16,7 @@
 	X(vision_raw_bilinear_words, raw_job, vision_raw_bilinear_words_pixels)                    \
 	X(vision_raw_bilinear, raw_job, vision_raw_bilinear_pixels)                                \
 	X(vision_raw_bilinear_deep, raw_job, vision_raw_bilinear_deep_pixels)                      \
+	X(vision_raw_malvar_words, raw_job, vision_raw_malvar_words_pixels)                        \
 	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \
 	X(vision_raw_malvar_deep, raw_job, vision_raw_malvar_deep_pixels)                          \
 	X(vision_level, level_job, level_element)                                                  \

@@ -130,8 +130,11 @@ static const struct {
 /* The kernel that is used: that for words, where these can be read. */
 static int layout_of(const struct raw_job *job)
 {
-	return job->layout == RAW_BILINEAR && !job->is_deep && job->is_aligned ? RAW_BILINEAR_WORDS
-									       : job->layout;
+	if (job->is_deep || !job->is_aligned)
+		return job->layout;
+	return job->layout == RAW_BILINEAR ? RAW_BILINEAR_WORDS
+	       : job->layout == RAW_MALVAR ? RAW_MALVAR_WORDS
+					   : job->layout;
 }
 
 const char *vision_raw_kernel(const struct raw_job *job)
@@ -149,11 +152,14 @@ int vision_raw_thread_columns(const struct raw_job *job)
 	return (job->columns + RAW_ACROSS - 1) / RAW_ACROSS;
 }
 
+static int thread_rows(const struct raw_job *job, int layout)
+{
+	return (job->rows + raw_down(layout) - 1) / raw_down(layout);
+}
+
 int vision_raw_thread_rows(const struct raw_job *job)
 {
-	const int down = raw_down(layout_of(job));
-
-	return (job->rows + down - 1) / down;
+	return thread_rows(job, layout_of(job));
 }
 
 void vision_raw_settle(struct raw_job *job)
@@ -165,9 +171,11 @@ void vision_raw_settle(struct raw_job *job)
 
 void vision_raw_convert(const struct raw_job *job)
 {
-	const struct raw_kind kind = {layout_of(job), job->is_deep};
+	struct raw_kind kind = {layout_of(job), job->is_deep};
 
-	for (int y = 0; y < vision_raw_thread_rows(job); y++)
+	if (kind.layout == RAW_MALVAR_WORDS) /* what multiplies four bytes at once on a GPU alone */
+		kind.layout = RAW_MALVAR;
+	for (int y = 0; y < thread_rows(job, kind.layout); y++)
 		for (int x = 0; x < vision_raw_thread_columns(job); x++)
 			raw_pixels(job, kind, x, y);
 }

@@ -15,7 +15,9 @@ enum raw_layout {
 	RAW_UYVY,
 	RAW_BILINEAR,
 	RAW_MALVAR,
-	RAW_BILINEAR_WORDS /* of a kernel only: RAW_BILINEAR of u8 in whole words */
+	/* of a kernel only, in whole words: */
+	RAW_BILINEAR_WORDS, /* RAW_BILINEAR of u8 */
+	RAW_MALVAR_WORDS    /* RAW_MALVAR of u8 */
 };
 
 /* What is constant in a kernel. */
@@ -220,6 +222,18 @@ GPU_INLINE uint32_t raw_mean_of_4(uint32_t a, uint32_t b, uint32_t c, uint32_t d
 	return (low >> 2 & even) | (high << 6 & ~even);
 }
 
+/* Four pixels of a row, between the four before them and the four after. */
+GPU_INLINE void raw_words_at(const struct raw_job *job, int y, int x, uint32_t words[3])
+{
+	const unsigned char *row = job->in + (uint64_t)raw_mirrored(y, job->rows) * job->row_bytes;
+	const uint32_t *from = (const uint32_t *)(const void *)(row + x);
+
+	words[1] = from[0];
+	/* the two nearest beyond the border are mirrored */
+	words[0] = x > 0 ? from[-1] : GPU_BYTES(words[1], words[1], 0x1200);
+	words[2] = x + 4 < job->columns ? from[1] : GPU_BYTES(words[1], words[1], 0x0012);
+}
+
 /* Four pixels of a row, and those that lie before and after each of them. */
 struct raw_row {
 	uint32_t before, here, after;
@@ -227,13 +241,25 @@ struct raw_row {
 
 GPU_INLINE struct raw_row raw_row_at(const struct raw_job *job, int y, int x)
 {
-	const unsigned char *row = job->in + (uint64_t)raw_mirrored(y, job->rows) * job->row_bytes;
-	const uint32_t *words = (const uint32_t *)(const void *)(row + x);
-	uint32_t here = words[0], left, right;
+	uint32_t w[3];
 
-	left = x > 0 ? words[-1] : here << 16;                /* mirrored */
-	right = x + 4 < job->columns ? words[1] : here >> 16; /* so too */
-	return (struct raw_row){here << 8 | left >> 24, here, here >> 8 | right << 24};
+	raw_words_at(job, y, x, w);
+	return (struct raw_row){w[1] << 8 | w[0] >> 24, w[1], w[1] >> 8 | w[2] << 24};
+}
+
+/*
+ * Puts four pixels of RGB together.
+ * - same: of the row's own colour, red or blue; other: of the other one
+ * - words: receives them
+ */
+GPU_INLINE void raw_join(int is_red_row, uint32_t same, uint32_t green, uint32_t other,
+			 uint32_t words[3])
+{
+	uint32_t red = is_red_row ? same : other, blue = is_red_row ? other : same;
+
+	words[0] = GPU_BYTES(GPU_BYTES(red, green, 0x5140), blue, 0x2410);
+	words[1] = GPU_BYTES(GPU_BYTES(green, blue, 0x2051), red, 0x3610);
+	words[2] = GPU_BYTES(GPU_BYTES(red, green, 0x0730), blue, 0x7216);
 }
 
 /* words: receives four pixels of RGB */
@@ -248,22 +274,12 @@ GPU_INLINE void raw_bilinear_words(const struct raw_job *job, int y, const struc
 	uint32_t down = raw_mean_of_2(above->here, below->here);
 	uint32_t cross = raw_mean_of_4(row->before, row->after, above->here, below->here);
 	uint32_t diag = raw_mean_of_4(above->before, above->after, below->before, below->after);
-	uint32_t same = (row->here & own) | (across & ~own), other = (diag & own) | (down & ~own);
-	uint32_t green = (cross & own) | (row->here & ~own);
-	uint32_t red = is_red_row ? same : other, blue = is_red_row ? other : same;
 
-	words[0] = GPU_BYTES(GPU_BYTES(red, green, 0x5140), blue, 0x2410);
-	words[1] = GPU_BYTES(GPU_BYTES(green, blue, 0x2051), red, 0x3610);
-	words[2] = GPU_BYTES(GPU_BYTES(red, green, 0x0730), blue, 0x7216);
+	raw_join(is_red_row, (row->here & own) | (across & ~own),
+		 (cross & own) | (row->here & ~own), (diag & own) | (down & ~own), words);
 }
 
 #define RAW_DOWN 4
-
-/* The rows of a thread. */
-GPU_INLINE int raw_down(int layout)
-{
-	return layout == RAW_BILINEAR_WORDS ? RAW_DOWN : 1;
-}
 
 /* Four columns from x on, and RAW_DOWN rows from y on. */
 GPU_INLINE void raw_bilinear(const struct raw_job *job, int y, int x)
@@ -277,6 +293,106 @@ GPU_INLINE void raw_bilinear(const struct raw_job *job, int y, int x)
 		if (y + j < job->rows)
 			raw_bilinear_words(job, y + j, &rows[j], &rows[j + 1], &rows[j + 2],
 					   (uint32_t *)(void *)(job->out + at));
+}
+
+/*
+ * Malvar, of u8 in whole words: four numbers of a row are multiplied by four weights at a time.
+ * The weights are those of raw_sums, for five pixels of a row, of which the third is the pixel's.
+ */
+#define RAW_WEIGHTS(a, b, c, d, e)                                                                 \
+	((uint64_t)(uint8_t)(a) | (uint64_t)(uint8_t)(b) << 8 | (uint64_t)(uint8_t)(c) << 16 |     \
+	 (uint64_t)(uint8_t)(d) << 24 | (uint64_t)(uint8_t)(e) << 32)
+
+/* i: of the four pixels of a thread; it and the weights are constant in a kernel */
+GPU_INLINE int raw_weighted(const uint32_t words[3], int i, uint64_t weights, int sum)
+{
+	const int shift = 8 * (i + 2);
+	const uint32_t first = (uint32_t)(weights << shift);
+	const uint32_t second =
+		(uint32_t)(shift < 32 ? weights >> (32 - shift) : weights << (shift - 32));
+	const uint32_t third = (uint32_t)(weights >> (64 - shift));
+
+	if (first != 0)
+		sum = GPU_DOT(words[0], first, sum);
+	if (second != 0)
+		sum = GPU_DOT(words[1], second, sum);
+	if (third != 0)
+		sum = GPU_DOT(words[2], third, sum);
+	return sum;
+}
+
+/* The weights of the pixel's row, of those beside it, and of those two rows away. */
+GPU_INLINE int raw_filtered(const uint32_t (*rows)[3], int i, uint64_t here, uint64_t near,
+			    uint64_t far)
+{
+	int sum = raw_weighted(rows[2], i, here, 8);
+
+	sum = raw_weighted(rows[1], i, near, sum);
+	sum = raw_weighted(rows[3], i, near, sum);
+	sum = raw_weighted(rows[0], i, far, sum);
+	return raw_weighted(rows[4], i, far, sum) >> 4;
+}
+
+/*
+ * words: receives four pixels of RGB.
+ * - rows: from two above the pixels to two below
+ * - own: the first pixel of the row's own colour, 0 or 1; constant in a kernel
+ */
+GPU_INLINE void raw_malvar_words(const uint32_t (*rows)[3], int own, int is_red_row,
+				 uint32_t words[3])
+{
+	int green[2], same[2], other[4];
+
+	for (int i = 0; i < 4; i++) {
+		if ((i & 1) != own) {
+			same[i / 2] = raw_filtered(rows, i, RAW_WEIGHTS(-2, 8, 10, 8, -2),
+						   RAW_WEIGHTS(0, -2, 0, -2, 0),
+						   RAW_WEIGHTS(0, 0, 1, 0, 0));
+			other[i] = raw_filtered(rows, i, RAW_WEIGHTS(1, 0, 10, 0, 1),
+						RAW_WEIGHTS(0, -2, 8, -2, 0),
+						RAW_WEIGHTS(0, 0, -2, 0, 0));
+			continue;
+		}
+		green[i / 2] =
+			raw_filtered(rows, i, RAW_WEIGHTS(-2, 4, 8, 4, -2),
+				     RAW_WEIGHTS(0, 0, 4, 0, 0), RAW_WEIGHTS(0, 0, -2, 0, 0));
+		other[i] = raw_filtered(rows, i, RAW_WEIGHTS(-3, 0, 12, 0, -3),
+					RAW_WEIGHTS(0, 4, 0, 4, 0), RAW_WEIGHTS(0, 0, -3, 0, 0));
+	}
+	raw_join(is_red_row,
+		 GPU_BYTES(rows[2][1], GPU_PACK(same[0], same[1], 0), own == 0 ? 0x5240 : 0x3514),
+		 GPU_BYTES(rows[2][1], GPU_PACK(green[0], green[1], 0), own == 0 ? 0x3514 : 0x5240),
+		 GPU_PACK(other[0], other[1], GPU_PACK(other[2], other[3], 0)), words);
+}
+
+/* Four columns from x on, and RAW_DOWN rows from y on. */
+GPU_INLINE void raw_malvar(const struct raw_job *job, int y, int x)
+{
+	uint64_t at = ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
+	uint32_t rows[RAW_DOWN + 4][3];
+
+	GPU_UNROLL
+	for (int j = 0; j < RAW_DOWN + 4; j++) /* rows far beyond the last are not used */
+		raw_words_at(job, y + j - 2 < job->rows + 1 ? y + j - 2 : job->rows + 1, x,
+			     rows[j]);
+	GPU_UNROLL
+	for (int j = 0; j < RAW_DOWN; j++, at += (uint64_t)job->columns * 3) {
+		const int is_red_row = (j & 1) == job->red_y; /* y is even */
+		uint32_t *words = (uint32_t *)(void *)(job->out + at);
+
+		if (y + j >= job->rows)
+			return;
+		if ((job->red_x == 0) == is_red_row)
+			raw_malvar_words(rows + j, 0, is_red_row, words);
+		else
+			raw_malvar_words(rows + j, 1, is_red_row, words);
+	}
+}
+
+/* The rows of a thread. */
+GPU_INLINE int raw_down(int layout)
+{
+	return layout == RAW_BILINEAR_WORDS || layout == RAW_MALVAR_WORDS ? RAW_DOWN : 1;
 }
 
 GPU_INLINE void raw_read(const struct raw_job *job, struct raw_kind kind, int y, int x, int *rgb)
@@ -407,6 +523,8 @@ GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int 
 		return;
 	if (kind.layout == RAW_BILINEAR_WORDS)
 		raw_bilinear(job, y, x);
+	else if (kind.layout == RAW_MALVAR_WORDS)
+		raw_malvar(job, y, x);
 	else
 		raw_pixels_of_row(job, kind, x, y);
 }
@@ -421,6 +539,7 @@ GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int 
 	X(vision_raw_bilinear_words, RAW_BILINEAR_WORDS, 0)                                        \
 	X(vision_raw_bilinear, RAW_BILINEAR, 0)                                                    \
 	X(vision_raw_bilinear_deep, RAW_BILINEAR, 1)                                               \
+	X(vision_raw_malvar_words, RAW_MALVAR_WORDS, 0)                                            \
 	X(vision_raw_malvar, RAW_MALVAR, 0)                                                        \
 	X(vision_raw_malvar_deep, RAW_MALVAR, 1)
 
