@@ -181,8 +181,8 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		python3 mk/ai/sides.py $(FACES) $(GPU_CHECK)/models/centerface-$$n.onnx \
 			$$n,3,576,768 $$n,1,144,192 $$out $$out $$n,10,144,192 || exit; \
 		done; }
-	@cp tests/cuda/gpu_check.sh tests/cuda/gpu_edges.sh tests/bench/gpu_bench.sh \
-		$(GPU_CHECK)
+	@cp $(addprefix tests/cuda/,gpu_check.sh gpus_check.sh gpu_edges.sh) \
+		tests/bench/gpu_bench.sh $(GPU_CHECK)
 	@$(if $(NVCC),cp $(EXAMPLES_OUT)/libinvert.so $(GPU_CHECK)/lib)
 	@$(if $(NVCC),cp examples/cuda/app.yaml $(GPU_CHECK)/example_cuda.yaml)
 	@$(if $(NVCC),PKG_CONFIG_PATH=$(abspath $(B)/lib/pkgconfig) $(MAKE) --no-print-directory -s \

@@ -2,12 +2,14 @@
 /*
  * Floors of a GPU, and the kernel of format_converter alone. Prints lines "NAME UNIT VALUE".
  *   gpu floors        kernel launches, copies, and the conversion beside a copy of its bytes
+ *   gpu peer          copies from GPU 0 to GPU 1: frag's, and cuMemcpyPeer
  *   gpu serve PORT BYTES   receives messages of so many bytes over one TCP connection, each into
  *       memory of its own, as many as a flow has on its way, until the other side ends
  *   gpu send ADDRESS PORT BYTES COUNT PIECE   sends so many, in writes of PIECE bytes; prints MB/s
  *       of the last nine tenths
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,6 +319,92 @@ static int floors(void)
 	return 0;
 }
 
+static struct {
+	int (*retain)(void **context, int device);
+	int (*set)(void *context);
+	int (*wait)(void);
+	int (*enable)(void *context, unsigned int flags);
+	int (*copy)(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t bytes);
+} driver;
+
+static void *contexts[2];
+
+static void copy_by_frag(struct frag_tensor *to, struct frag_tensor *from, size_t bytes)
+{
+	const struct frag_device device = frag_tensor_dl(to)->device;
+	const struct fragi_memory *memory = fragi_memory_of(device);
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (memory->copy(device, address(to), address(from), bytes, &err) < 0 ||
+	    memory->wait(device, &err) < 0)
+		die("copy", &err);
+}
+
+static void copy_by_driver(struct frag_tensor *to, struct frag_tensor *from, size_t bytes)
+{
+	if (driver.copy((uintptr_t)address(to), contexts[1], (uintptr_t)address(from), contexts[0],
+			bytes) != 0 ||
+	    driver.wait() != 0) {
+		fprintf(stderr, "gpu: cuMemcpyPeer fails\n");
+		exit(1);
+	}
+}
+
+static void measure_peer(const char *what, struct frag_tensor *to, struct frag_tensor *from,
+			 int mib, void (*copy)(struct frag_tensor *, struct frag_tensor *, size_t))
+{
+	double values[SERIES], began;
+	char name[64];
+
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		for (int i = 0; i < 20; i++)
+			copy(to, from, (size_t)mib << 20);
+		if (s >= 0)
+			values[s] = (now_us() - began) / 20;
+	}
+	snprintf(name, sizeof(name), "peer.%dMiB.%s", mib, what);
+	print_median(name, "us", values);
+}
+
+/* The contexts are those of frag, so peer access that is enabled is so for it too. */
+static int peer(void)
+{
+	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	void *library;
+
+	if (fragi_cuda_use(GPU, &ops, &err) < 0 || fragi_cuda_use(other, &ops, &err) < 0) {
+		printf("skipped: %s\n", err.text);
+		return SKIPPED;
+	}
+	library = dlopen("libcuda.so.1", RTLD_NOW);
+	*(void **)&driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&driver.set = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&driver.wait = dlsym(library, "cuCtxSynchronize");
+	*(void **)&driver.enable = dlsym(library, "cuCtxEnablePeerAccess");
+	*(void **)&driver.copy = dlsym(library, "cuMemcpyPeer");
+	if (driver.copy == NULL || driver.retain(&contexts[0], 0) != 0 ||
+	    driver.retain(&contexts[1], 1) != 0 || driver.set(contexts[1]) != 0)
+		return 1;
+	for (int k = 0; k < 2; k++) {
+		if (k == 1 && driver.enable(contexts[0], 0) != 0)
+			printf("lacks peer.access: the driver refuses it\n");
+		for (int mib = 1; mib <= 256; mib *= 4) {
+			struct frag_tensor *from = bytes_on(GPU, (int64_t)mib << 20);
+			struct frag_tensor *to = bytes_on(other, (int64_t)mib << 20);
+
+			measure_peer(k == 0 ? "frag" : "frag.access", to, from, mib, copy_by_frag);
+			measure_peer(k == 0 ? "driver" : "driver.access", to, from, mib,
+				     copy_by_driver);
+			frag_tensor_unref(from);
+			frag_tensor_unref(to);
+		}
+	}
+	return 0;
+}
+
 static int socket_at(const char *ip, int port, struct sockaddr_in *out)
 {
 	*out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -400,12 +488,14 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && strcmp(argv[1], "floors") == 0)
 		return floors();
+	if (argc == 2 && strcmp(argv[1], "peer") == 0)
+		return peer();
 	if (argc == 4 && strcmp(argv[1], "serve") == 0)
 		return serve(atoi(argv[2]), (size_t)atoll(argv[3]));
 	if (argc == 7 && strcmp(argv[1], "send") == 0)
 		return send_all(argv[2], atoi(argv[3]), (size_t)atoll(argv[4]), atoi(argv[5]),
 				(size_t)atoll(argv[6]));
 	fprintf(stderr,
-		"usage: gpu floors | serve PORT BYTES | send ADDRESS PORT BYTES COUNT PIECE\n");
+		"usage: gpu floors | peer | serve PORT BYTES | send ADDRESS PORT BYTES COUNT PIECE\n");
 	return 2;
 }

@@ -3,7 +3,8 @@
 # Measures frag on a GPU, beside floors of the same run, in the folder that make gpu-check-kit
 # makes; it needs nothing else of frag, and nothing of Debian. Prints lines "NAME UNIT VALUE", and
 # "lacks WHAT: WHY" for what cannot be measured here. Ends with 0; 77: no GPU can be used.
-#   gpu_bench.sh [PART...]   floors twins host hosts mps staged streams networks; all of them
+#   gpu_bench.sh [PART...]   floors twins peer host hosts mps staged streams networks people; all of
+#       them
 #   FRAG_ONNXRUNTIME=FOLDER: of the part networks, ONNX Runtime with its providers
 #   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
 set -u
@@ -11,7 +12,7 @@ cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export PATH="$PATH:$PWD/bin:/usr/sbin" CUDA_CACHE_PATH="$PWD/cache" FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER
 FRAG_HOST_USER=$(id -un)
-parts=${*:-floors twins host hosts mps staged streams networks}
+parts=${*:-floors twins peer host hosts mps staged streams networks people}
 work=$(mktemp -d) || exit 1
 trap 'stop_mps; remove_nodes; rm -rf "$work"' EXIT
 mps_runs=
@@ -244,6 +245,19 @@ staged() {
 
 part_floors() { bin/gpu floors || { [ $? = 77 ] && exit 77; lacks floors "see above"; }; }
 part_twins() { bin/twins || { [ $? = 77 ] && exit 77; lacks twins "see above"; }; }
+
+part_peer() {
+	if bin/gpu peer >"$work/log" 2>&1; then cat "$work/log"; else lacks peer "$(last_words)"; fi
+}
+
+# examples/people, in the folder beside that make gpu-check-people makes.
+part_people() {
+	if [ -x ../gpu-check-people/people_check.sh ]; then
+		../gpu-check-people/people_check.sh | grep -E "^(people|ok|FAIL)"
+	else
+		lacks people "make gpu-check-people was not run"
+	fi
+}
 
 # Streams of 1080p60 through format_converter, one source and one sink for each.
 part_streams() {

@@ -171,42 +171,9 @@ for pool in rmm_allocator stream_ordered_allocator; do
 		exit 1
 	fi
 done
-# Where there is a second GPU: the receiver's own pool lies there, and a converter whose pool does
-# refuses frames of the first one.
-if [ "$(nvidia-smi -L 2>/dev/null | wc -l)" -gt 1 ]; then
-	between 1024 50
-	sed -i "s/    operators: {rx: /    resources: {own: {type: block_memory_pool, storage_type: 1, block_size: 1M, num_blocks: 2, dev_id: 1}}\n    operators: {rx: /; s/type: gpu_sink/type: gpu_sink, resources: [\$own]/" app.yaml
-	if bin/fragctl run --workers 1 app.yaml >log 2>&1 && grep -q "tensor 50 is whole" log; then
-		echo "ok   from a host of GPU 0 to one of GPU 1"
-		grep "tx.out" log
-	else
-		echo "FAIL from a host of GPU 0 to one of GPU 1"
-		cat log
-		exit 1
-	fi
-	cat >app.yaml <<-END
-		frag: 1
-		application: gpu_check
-		resources:
-		  a: {type: block_memory_pool, storage_type: 1, block_size: 1M, num_blocks: 8}
-		  b: {type: block_memory_pool, storage_type: 1, dev_id: 1,
-		    block_size: 1M, num_blocks: 8}
-		operators:
-		  tx:
-		    type: ping_tensor_tx
-		    parameters:
-		      {storage_type: device, rows: 180, columns: 320, channels: 3, allocator: \$a}
-		    conditions: [{type: count, count: 20}]
-		  convert: {type: format_converter, parameters: {pool: \$b, out_dtype: float32}}
-		  rx: {type: ping_tensor_rx}
-		flows: [tx -> convert, convert -> rx]
-	END
-	if bin/fragctl run app.yaml >log 2>&1 || ! grep -q "its input came in memory of GPU 0" log; then
-		echo "FAIL a converter on GPU 1 with frames of GPU 0"
-		cat log
-		exit 1
-	fi
-	echo "ok   a converter on GPU 1 refuses frames of GPU 0"
+# Where there is a second GPU, beside CUDA_VISIBLE_DEVICES.
+if echo "$offer" | grep -qE "gpu ([2-9]|[1-9][0-9])"; then
+	./gpus_check.sh || exit 1
 fi
 # Hosts that are killed give everything back: GPU_KILLS=n, 200 if nothing is said.
 hosts() {

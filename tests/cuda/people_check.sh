@@ -3,9 +3,11 @@
 # Runs examples/people with everything on a GPU, beside the same networks on the CPU, in the folder
 # that make gpu-check-people makes; it needs nothing else of frag, and nothing of Debian.
 #   FRAG_ONNXRUNTIME=FOLDER: ONNX Runtime with its provider for CUDA (docs/INFERENCE.md)
-#   FRAMES=200, STREAMS=8
-# Compares both networks with the CPU, prints frames a second and cores, and leaves the last picture
-# of each. Ends with 0: all ran, and the networks make the same.
+#   FRAMES=200, STREAMS=8; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
+#   FIRST_GPU=0, GPUS=1: the streams take turns on so many
+# Compares both networks with the CPU, prints frames a second, cores, how busy the first GPU is and
+# the times from the frame to the page, and leaves the last picture of each. Ends with 0: all ran,
+# and the networks make the same.
 set -u
 cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -21,29 +23,52 @@ END
 
 now() { date +%s.%N; }
 
-# people ON STREAMS: runs the application so often at the same time.
+# Seconds of cores that ended processes have taken.
+cores() {
+	sed 's/.*) //' /proc/$$/stat | awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hz }'
+}
+
+# people ON STREAMS CLIP FRAMES: runs the application so often at the same time. Without the start:
+# what twice the frames take longer than once.
 people() {
-	on=$1 streams=$2 pids=
-	begin=$(now)
-	for i in $(seq "$streams"); do
-		bin/fragctl run people/app.yaml --config onnx.yaml -- --on "$on" --realtime false \
-			--repeat true --count "$frames" --data "$PWD" \
-			--models "$PWD/models" --picture "$PWD/$on-$streams-$i.png" >"$on-$i.log" 2>&1 &
-		pids="$pids $!"
+	on=$1 streams=$2 clip=$3 name=people.$1.$2.${3%.mp4}
+	for times in 1 2; do
+		count=$(($4 * times)) pids='' used=$(cores)
+		nvidia-smi --id="${FIRST_GPU:-0}" --query-gpu=utilization.gpu --format=csv,noheader,nounits \
+			--loop-ms=200 >busy.log 2>/dev/null &
+		watcher=$!
+		begin=$(now)
+		for i in $(seq "$streams"); do
+			CUDA_VISIBLE_DEVICES=$((${FIRST_GPU:-0} + i % ${GPUS:-1})) \
+				bin/fragctl run people/app.yaml --config onnx.yaml -- \
+				--on "$on" --realtime false --repeat true --count "$count" \
+				--data "$PWD" --clip "$clip" --models "$PWD/models" \
+				--picture "$PWD/$on-$streams-$i.png" >"$on-$i.log" 2>&1 &
+			pids="$pids $!"
+		done
+		for pid in $pids; do
+			wait "$pid" || {
+				failed=1
+				echo "$name failed:"
+				tail -n 5 "$on-1.log"
+				kill $watcher
+				return
+			}
+		done
+		end=$(now)
+		kill $watcher
+		wait $watcher 2>/dev/null
+		[ $times = 2 ] || once="$begin $end $used $(cores)"
 	done
-	for pid in $pids; do
-		wait "$pid" || {
-			failed=1
-			echo "people --on $on failed:"
-			tail -n 5 "$on-1.log"
-			return
-		}
-	done
-	end=$(now)
-	awk -v on="$on" -v streams="$streams" -v frames="$frames" -v s="$(echo "$end $begin" |
-		awk '{ print $1 - $2 }')" 'BEGIN {
-		printf "people.%s.%d frames/s %.1f\n", on, streams, streams * frames / s }'
-	tail -n 16 "$on-1.log"
+	echo "$once $begin $end $used $(cores)" | awk -v name="$name" -v frames="$(($4 * streams))" '{
+		s = $6 - $5 - ($2 - $1)
+		printf "%s frames/s %.1f\n", name, frames / s
+		printf "%s.cpu cores %.2f\n", name, ($8 - $7 - ($4 - $3)) / s }'
+	[ "$on" = cpu ] || sort -n busy.log | awk -v name="$name" '
+		{ all[NR] = $1 }
+		END { if (NR) printf "%s.gpu busy_%% %d\n", name, all[int(NR * 3 / 4) + 1] }'
+	grep -h "frames.out -> fragment2" "$on"-*.log | sort -rn | head -n 1 | awk -v name="$name" '
+		{ printf "%s.p50 %s %s\n%s.p99 %s %s\n", name, $9, $8, name, $11, $10 }'
 }
 
 # Runs it with a driver and two workers: the frames stay on the GPU from host to host.
@@ -80,8 +105,11 @@ same() {
 same person-detection 4 300 300 3
 same person-segmentation 1 256 256 3
 hosts
-for streams in 1 "${STREAMS:-8}"; do
-	people gpu "$streams"
-	people cpu "$streams"
+for clip in ${CLIPS:-pedestrians.mp4 large.mp4}; do
+	[ -e "$clip" ] || { echo "lacks $clip"; continue; }
+	for streams in 1 "${STREAMS:-8}"; do
+		people gpu "$streams" "$clip" "$frames"
+		people cpu "$streams" "$clip" $((frames / 8))
+	done
 done
 exit $failed
