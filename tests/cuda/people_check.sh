@@ -34,8 +34,8 @@ people() {
 	on=$1 streams=$2 clip=$3 name=people.$1.$2.${3%.mp4}
 	for times in 1 2; do
 		count=$(($4 * times)) pids='' used=$(cores)
-		nvidia-smi --id="${FIRST_GPU:-0}" --query-gpu=utilization.gpu --format=csv,noheader,nounits \
-			--loop-ms=200 >busy.log 2>/dev/null &
+		nvidia-smi --id="${FIRST_GPU:-0}" --query-gpu=utilization.gpu \
+			--format=csv,noheader,nounits --loop-ms=200 >busy.log 2>/dev/null &
 		watcher=$!
 		begin=$(now)
 		for i in $(seq "$streams"); do
