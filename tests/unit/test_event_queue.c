@@ -266,6 +266,102 @@ static void *notify_kept(void *arg)
 	return NULL;
 }
 
+/* A source with two receivers, which was notified by one that has taken a message. */
+Test(event_queue, an_operator_that_waits_for_a_second_flow_is_not_queued)
+{
+	_Atomic uint64_t heads[2] = {1, 0}, tails[2] = {1, 1};
+	_Atomic bool closed[3] = {false, false, false};
+	struct fragi_distance rooms[2] = {{&heads[0], &tails[0], 0, &closed[0]},
+					  {&heads[1], &tails[1], 0, &closed[1]}};
+	struct fragi_exec exec = {
+		.distances = rooms,
+		.distances_end = rooms + 2,
+		.receiver_done = &closed[2],
+		.state = FRAGI_QUEUED,
+	};
+
+	cr_expect(event_waits_on(&exec));
+	cr_expect_eq(exec.state, 0);
+	cr_expect_eq(exec.lacks, 1);
+	/* The second one has taken its message. */
+	heads[1] = 1;
+	exec.state = FRAGI_QUEUED;
+	cr_expect_not(event_waits_on(&exec));
+	cr_expect_eq(exec.state, FRAGI_QUEUED);
+	/* The first one is full again, which is found behind the second one. */
+	tails[0] = 2;
+	cr_expect(event_waits_on(&exec));
+	cr_expect_eq(exec.lacks, 0);
+	/* One that is closed ends it, and one that needs more than a look is not judged here. */
+	exec.state = FRAGI_QUEUED;
+	closed[0] = true;
+	cr_expect_not(event_waits_on(&exec));
+	closed[0] = false;
+	closed[2] = true;
+	cr_expect_not(event_waits_on(&exec));
+	closed[2] = false;
+	exec.needs_full_check = true;
+	cr_expect_not(event_waits_on(&exec));
+	cr_expect_eq(exec.state, FRAGI_QUEUED);
+}
+
+struct notified {
+	struct fragi_exec exec;
+	struct fragi_distance rooms[2];
+	_Atomic uint64_t heads[2], tails[2], queued;
+	_Atomic bool closed;
+	pthread_barrier_t barrier;
+};
+
+#define NOTIFIED_ROUNDS 20000
+
+/* Takes the messages of one flow, and notifies as a tick does. */
+static void notify(struct notified *notified, int i)
+{
+	for (uint64_t n = 0; n < NOTIFIED_ROUNDS; n++) {
+		pthread_barrier_wait(&notified->barrier);
+		atomic_store_explicit(&notified->heads[i], n + 1, memory_order_release);
+		if (atomic_fetch_or(&notified->exec.state, FRAGI_QUEUED) == 0 &&
+		    !event_waits_on(&notified->exec))
+			atomic_fetch_add(&notified->queued, 1);
+		pthread_barrier_wait(&notified->barrier);
+		if (i == 0) {
+			cr_assert_eq(notified->queued, n + 1);
+			cr_assert_eq(notified->exec.state, FRAGI_QUEUED);
+			atomic_store(&notified->tails[0], n + 2);
+			atomic_store(&notified->tails[1], n + 2);
+			atomic_store(&notified->exec.state, 0);
+		}
+	}
+}
+
+static void *notify_second(void *arg)
+{
+	notify(arg, 1);
+	return NULL;
+}
+
+/* Whoever comes last finds both, and only that one queues the operator. */
+Test(event_queue, of_two_that_notify_at_the_same_time_one_queues)
+{
+	static struct notified notified;
+	pthread_t pthread;
+
+	for (int i = 0; i < 2; i++) {
+		notified.tails[i] = 1;
+		notified.rooms[i] = (struct fragi_distance){&notified.heads[i], &notified.tails[i],
+							    0, &notified.closed};
+	}
+	notified.exec.distances = notified.rooms;
+	notified.exec.distances_end = notified.rooms + 2;
+	notified.exec.receiver_done = &notified.closed;
+	pthread_barrier_init(&notified.barrier, NULL, 2);
+	cr_assert_eq(pthread_create(&pthread, NULL, notify_second, &notified), 0);
+	notify(&notified, 0);
+	pthread_join(pthread, NULL);
+	pthread_barrier_destroy(&notified.barrier);
+}
+
 static void *queue_beside_kept(void *arg)
 {
 	struct kept *kept = arg;
