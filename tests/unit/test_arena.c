@@ -26,6 +26,28 @@ Test(arena, memory_is_zeroed_aligned_and_apart)
 	cr_expect_eq(arena.used_bytes, 0);
 }
 
+Test(arena, parts_are_aligned_as_asked)
+{
+	static const size_t sizes[] = {1, 40, 64, 576, 5000, 70000};
+	struct fragi_arena arena = {0};
+
+	for (size_t i = 0; i < 600; i++) {
+		size_t size = sizes[i % 6], alignment = (size_t)16 << i % 5;
+		unsigned char *small = fragi_arena_alloc(&arena, 16);
+		unsigned char *part = fragi_arena_alloc_aligned(&arena, alignment, size);
+
+		cr_assert_not_null(small);
+		cr_assert_not_null(part);
+		cr_assert_eq((uintptr_t)part % alignment, 0, "%zu", alignment);
+		for (size_t j = 0; j < size; j++)
+			cr_assert_eq(part[j], 0);
+		memset(part, 1, size);
+		cr_assert_eq(small[15], 0);
+	}
+	cr_expect_null(fragi_arena_alloc_aligned(&arena, 64, SIZE_MAX - 64));
+	fragi_arena_fini(&arena);
+}
+
 Test(arena, a_large_part_does_not_waste_the_open_block)
 {
 	struct fragi_arena arena = {0};

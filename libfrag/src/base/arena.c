@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,27 +67,41 @@ static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t si
 	return block;
 }
 
-void *fragi_arena_alloc(struct fragi_arena *arena, size_t size)
+/* Bytes to leave out so that the next piece of a block is aligned. */
+static size_t arena_pad(const struct fragi_arena_block *block, size_t alignment)
+{
+	return -(uintptr_t)(block->bytes + block->used) & (alignment - 1);
+}
+
+void *fragi_arena_alloc_aligned(struct fragi_arena *arena, size_t alignment, size_t size)
 {
 	struct fragi_arena_block *block = arena->blocks;
 	size_t wanted = size;
 	void *memory;
 
-	if (fragi_alloc_fails() || size > SIZE_MAX - (size_t)2 * ARENA_ALIGN)
+	assert(alignment >= ARENA_ALIGN && (alignment & (alignment - 1)) == 0);
+	if (fragi_alloc_fails() || size > SIZE_MAX - 2 * alignment - ARENA_ALIGN)
 		return NULL;
 	size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
 	if (arena->limit_bytes != 0 &&
 	    (size > arena->limit_bytes || arena->used_bytes > arena->limit_bytes - size))
 		return NULL;
-	if (block == NULL || block->size - block->used < size + ARENA_GAP)
-		block = arena_grow(arena, size + ARENA_GAP);
+	if (block == NULL ||
+	    block->size - block->used < arena_pad(block, alignment) + size + ARENA_GAP)
+		block = arena_grow(arena, size + ARENA_GAP + (alignment - ARENA_ALIGN));
 	if (block == NULL)
 		return NULL;
+	block->used += arena_pad(block, alignment);
 	memory = block->bytes + block->used;
 	arena_allow(memory, wanted);
 	block->used += size + ARENA_GAP;
 	arena->used_bytes += size;
 	return memory;
+}
+
+void *fragi_arena_alloc(struct fragi_arena *arena, size_t size)
+{
+	return fragi_arena_alloc_aligned(arena, ARENA_ALIGN, size);
 }
 
 char *fragi_arena_strndup(struct fragi_arena *arena, const char *text, size_t length)

@@ -18,6 +18,8 @@ struct fragi_arena {
 
 /* Returns NULL when memory is short or the limit is reached. */
 FRAGI_API void *fragi_arena_alloc(struct fragi_arena *arena, size_t size);
+/* The same, aligned to more than 16 bytes: to a power of two. */
+FRAGI_API void *fragi_arena_alloc_aligned(struct fragi_arena *arena, size_t alignment, size_t size);
 /* The same for a copy of a text. A NULL text gives NULL. */
 FRAGI_API char *fragi_arena_strdup(struct fragi_arena *arena, const char *text);
 FRAGI_API char *fragi_arena_strndup(struct fragi_arena *arena, const char *text, size_t length);

@@ -42,7 +42,8 @@
 	X(gpu_staged, INTERNAL, "Between hosts: messages whose GPU memory was copied first.")      \
 	X(full_ns, INTERNAL, "While somebody looked: it had no room.")                             \
 	X(room_ns, INTERNAL, "While somebody looked: its sender waited for room in it.")
-#define FRAGI_RECEIVER_LIST(X)                                                                     \
+#define FRAGI_RECEIVER_LIST(X) FRAGI_RECEIVER_OFTEN_LIST(X) FRAGI_RECEIVER_SELDOM_LIST(X)
+#define FRAGI_RECEIVER_OFTEN_LIST(X)                                                               \
 	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
 	X(delivered, SHOWN, "Messages received by the operator.")                                  \
 	X(copied_in, INTERNAL, "Between hosts: bytes of tensors that this host copied.")           \
@@ -52,7 +53,9 @@
 	X(absent_window, SHOWN, "Ticks without a message: none came before align's timeout.")      \
 	X(absent_dropped, SHOWN, "Ticks without a message: it was dropped before its input.")      \
 	X(absent_ended, SHOWN, "Ticks without a message: its sender had ended.")                   \
-	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")           \
+	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")
+/* The sender's half has room for these. */
+#define FRAGI_RECEIVER_SELDOM_LIST(X)                                                              \
 	X(input_ns, INTERNAL, "While somebody looked: its receiver waited for its messages.")      \
 	X(clock_locked, INTERNAL, "Between two clocks: how often the sender's was locked.")        \
 	X(clock_stepped, INTERNAL, "Between two clocks: the lock was lost because one stepped.")   \

@@ -22,9 +22,10 @@ struct fragi_flow_row {
 	/* written by the sender */
 	_Alignas(64) _Atomic uint64_t tx_dropped[FRAGI_DROP_REASONS];
 	FRAGI_SENDER_LIST(FRAGI_ROW_FIELD)
-	/* written by the receiver */
+	/* written by the receiver, the first ones so seldom that they slow no sender */
+	FRAGI_RECEIVER_SELDOM_LIST(FRAGI_ROW_FIELD)
 	_Alignas(64) _Atomic uint64_t rx_dropped[FRAGI_DROP_REASONS];
-	FRAGI_RECEIVER_LIST(FRAGI_ROW_FIELD)
+	FRAGI_RECEIVER_OFTEN_LIST(FRAGI_ROW_FIELD)
 #undef FRAGI_ROW_FIELD
 	struct fragi_hist latency; /* ns from emit to receive */
 };
@@ -58,16 +59,16 @@ struct fragi_op_row {
 	 * 0: it is that of the machine
 	 */
 	_Atomic uint64_t seen_ns;
-	_Alignas(64) struct fragi_hist compute; /* ns a tick */
-#define FRAGI_ROW_FIELD(name, shown, what) _Atomic uint64_t name;
-	/* Those of paths are counted by the threads of other operators too. */
-	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
-#undef FRAGI_ROW_FIELD
 	/*
 	 * How the kernel schedules the thread of a real-time operator, read back: enum
 	 * fragi_sched_policy in the lower half, the priority in the upper one; 0: it is none
 	 */
 	_Atomic uint64_t sched;
+	_Alignas(64) struct fragi_hist compute; /* ns a tick */
+#define FRAGI_ROW_FIELD(name, shown, what) _Atomic uint64_t name;
+	/* Those of paths are counted by the threads of other operators too. */
+	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
+#undef FRAGI_ROW_FIELD
 	_Atomic uint64_t sched_runtime_ns, sched_deadline_ns, sched_period_ns;
 };
 
@@ -102,9 +103,9 @@ struct fragi_job {
 FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, uint64_t computed_ns,
 				struct fragi_job *out);
 
-/* Layout 7. A page of a build that counts something else is refused. */
+/* Layout 8. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726607000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726608000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*

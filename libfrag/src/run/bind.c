@@ -21,45 +21,49 @@ static int end_compare(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static void bindings_destroy(struct fragi_run *run)
+void fragi_run_unbind(struct fragi_run *run)
 {
-	for (size_t i = 0; run->bindings != NULL && i < run->fragment_count; i++) {
-		const struct frag_fragment *fragment = run->fragments[i].fragment;
+	struct fragi_run_bindings *bindings = &run->bindings;
 
-		for (uint32_t k = 0; run->bindings[i] != NULL && k < fragment->op_count; k++) {
-			struct fragi_binding *ports = run->bindings[i][k];
-
-			for (uint32_t p = 0; ports != NULL && p < fragment->ops[k]->port_count;
-			     p++) {
-				fragi_free(ports[p].rx);
-				fragi_free((void *)(uintptr_t)ports[p].flows);
-				fragi_free(ports[p].tx);
-			}
-			fragi_free(ports);
-		}
-		fragi_free(run->bindings[i]);
-	}
-	fragi_free(run->bindings);
-	run->bindings = NULL;
+	for (size_t i = 0; bindings->ports != NULL && i < bindings->port_count; i++)
+		fragi_free((void *)(uintptr_t)bindings->ports[i].flows);
+	fragi_free(bindings->fragments);
+	fragi_free(bindings->ops);
+	fragi_free(bindings->ports);
+	fragi_free(bindings->rx);
+	fragi_free(bindings->tx);
+	*bindings = (struct fragi_run_bindings){0};
 }
 
 static int bindings_alloc(struct fragi_run *run)
 {
-	run->bindings = fragi_calloc(run->fragment_count + 1, sizeof(struct fragi_binding **));
-	if (run->bindings == NULL)
-		return -ENOMEM;
+	struct fragi_run_bindings *bindings = &run->bindings;
+	size_t op_count = 0, port_count = 0;
+
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
 
-		run->bindings[i] =
-			fragi_calloc(fragment->op_count + 1, sizeof(struct fragi_binding *));
-		if (run->bindings[i] == NULL)
-			return -ENOMEM;
+		op_count += fragment->op_count;
+		for (uint32_t k = 0; k < fragment->op_count; k++)
+			port_count += fragment->ops[k]->port_count;
+	}
+	bindings->fragments =
+		fragi_calloc(run->fragment_count + 1, sizeof(struct fragi_binding **));
+	bindings->ops = fragi_calloc(op_count + 1, sizeof(struct fragi_binding *));
+	bindings->ports = fragi_calloc(port_count + 1, sizeof(struct fragi_binding));
+	bindings->rx = fragi_calloc(run->end_count + 1, sizeof(struct fragi_rx *));
+	bindings->tx = fragi_calloc(run->end_count + 1, sizeof(struct fragi_tx *));
+	if (bindings->fragments == NULL || bindings->ops == NULL || bindings->ports == NULL ||
+	    bindings->rx == NULL || bindings->tx == NULL)
+		return -ENOMEM;
+	op_count = 0;
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		bindings->fragments[i] = &bindings->ops[op_count];
 		for (uint32_t k = 0; k < fragment->op_count; k++) {
-			run->bindings[i][k] = fragi_calloc(fragment->ops[k]->port_count + 1,
-							   sizeof(struct fragi_binding));
-			if (run->bindings[i][k] == NULL)
-				return -ENOMEM;
+			bindings->ops[op_count++] = &bindings->ports[bindings->port_count];
+			bindings->port_count += fragment->ops[k]->port_count;
 		}
 	}
 	return 0;
@@ -126,22 +130,21 @@ int fragi_run_bind(struct fragi_run *run)
 {
 	size_t i = 0, n;
 
-	if (bindings_alloc(run) < 0)
+	if (fragi_run_mark_cycles(run) < 0 || bindings_alloc(run) < 0)
 		return -ENOMEM;
 	if (run->end_count > 1)
 		qsort(run->ends, run->end_count, sizeof(*run->ends), end_compare);
 	while (i < run->end_count) {
 		struct fragi_run_end *end = &run->ends[i];
-		struct fragi_binding *binding = &run->bindings[end->fragment][end->op][end->port];
+		struct fragi_binding *binding =
+			&run->bindings.fragments[end->fragment][end->op][end->port];
 
 		for (n = 1; i + n < run->end_count && end[n].fragment == end->fragment &&
 			    end[n].op == end->op && end[n].port == end->port;
 		     n++)
 			;
-		binding->rx = fragi_calloc(n, sizeof(struct fragi_rx *));
-		binding->tx = fragi_calloc(n, sizeof(struct fragi_tx *));
-		if (binding->rx == NULL || binding->tx == NULL)
-			return -ENOMEM;
+		binding->rx = &run->bindings.rx[i];
+		binding->tx = &run->bindings.tx[i];
 		binding->count = (uint32_t)n;
 		for (size_t k = 0; k < n; k++) {
 			binding->rx[k] = end[k].rx;
@@ -157,7 +160,6 @@ int fragi_run_bind(struct fragi_run *run)
 
 void fragi_run_unwire(struct fragi_run *run)
 {
-	bindings_destroy(run);
 	for (size_t i = 0; run->inproc != NULL && i < run->flow_count; i++)
 		fragi_inproc_destroy(run->inproc[i]);
 	fragi_free(run->inproc);

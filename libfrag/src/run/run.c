@@ -382,7 +382,7 @@ static int scheds_create(struct fragi_run *run)
 		struct fragi_run_fragment *fragment = &run->fragments[i];
 		struct fragi_sched_config config = {
 			.fragment = fragment->fragment,
-			.bindings = run->bindings[i],
+			.bindings = run->bindings.fragments[i],
 			.rows = &run->ledger.ops[fragment->first_op],
 			.pump = run->pump,
 			.stop_fd = run->stop_fd,
@@ -414,8 +414,6 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		return r;
 	r = settle_saved(run);
 	if (r == 0)
-		r = fragi_run_mark_cycles(run);
-	if (r == 0)
 		r = fragi_run_bind(run);
 	if (r == 0) {
 		/*
@@ -426,6 +424,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		r = scheds_create(run);
 		fragi_pump_unlock(run->pump);
 	}
+	fragi_run_unbind(run);
 	if (r < 0)
 		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
 	fragi_run_trace_attach(run); /* where it was asked for before */

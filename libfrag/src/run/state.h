@@ -48,6 +48,14 @@ struct fragi_run_end {
 	char *names;     /* the same in parts, for frag_flow_info; owned; NULL: nobody asked */
 };
 
+struct fragi_run_bindings {
+	struct fragi_binding ***fragments;  /* [fragment][op] -> [port] */
+	struct fragi_binding **ops, *ports; /* of all fragments */
+	size_t port_count;
+	struct fragi_rx **rx; /* parallel to the ends of the run */
+	struct fragi_tx **tx;
+};
+
 struct fragi_run_queued {
 	struct fragi_run_queued *next;
 	bool reserved; /* not from the heap */
@@ -77,8 +85,8 @@ struct fragi_run {
 	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;
-	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
-	uint32_t edge_rows;               /* flows between hosts that there may be */
+	struct fragi_run_bindings bindings; /* while schedulers are made; else empty */
+	uint32_t edge_rows;                 /* flows between hosts that there may be */
 	struct fragi_variables *variables;
 	struct fragi_ledger ledger;
 	struct fragi_saved_memory saved;
@@ -208,7 +216,10 @@ bool fragi_run_trace_has_more(const struct fragi_run_trace *trace);
 int fragi_run_mark_cycles(struct fragi_run *run);
 
 /* bind.c */
+/* What the schedulers are made of. Returns 0 or -ENOMEM. */
 int fragi_run_bind(struct fragi_run *run);
+/* They have been made, or could not be. */
+void fragi_run_unbind(struct fragi_run *run);
 void fragi_run_unwire(struct fragi_run *run);
 
 /* pools.c */

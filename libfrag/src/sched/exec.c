@@ -16,11 +16,13 @@
 #include <sched/trace.h>
 #include <sched/tracking.h>
 
-static void ports_destroy(struct fragi_exec *exec)
+/*
+ * An exec and its arrays lie in the arena of its fragment, as each by itself would take a third
+ * more.
+ */
+static void *exec_room(const struct fragi_exec *exec, size_t count, size_t size)
 {
-	for (uint32_t i = 0; exec->tick.ports != NULL && i < exec->tick.port_count; i++)
-		fragi_free(exec->tick.ports[i].all);
-	fragi_free(exec->tick.ports);
+	return fragi_arena_alloc(&exec->op->fragment->arena, count * size);
 }
 
 /* Binds the ports to the ends of their flows. */
@@ -30,7 +32,7 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 	const struct frag_op *op = exec->op;
 	uint32_t rx_count = 0, tx_count = 0;
 
-	exec->tick.ports = fragi_calloc(op->port_count + 1, sizeof(*exec->tick.ports));
+	exec->tick.ports = exec_room(exec, op->port_count, sizeof(*exec->tick.ports));
 	if (exec->tick.ports == NULL)
 		return -ENOMEM;
 	exec->tick.port_count = op->port_count;
@@ -38,8 +40,8 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 		rx_count += op->ports[i].dir == FRAG_IN ? bindings[i].count : 0;
 		tx_count += op->ports[i].dir == FRAG_OUT ? bindings[i].count : 0;
 	}
-	exec->rxs = fragi_calloc(rx_count + 1, sizeof(struct fragi_rx *));
-	exec->txs = fragi_calloc(tx_count + 1, sizeof(struct fragi_tx *));
+	exec->rxs = exec_room(exec, rx_count, sizeof(struct fragi_rx *));
+	exec->txs = exec_room(exec, tx_count, sizeof(struct fragi_tx *));
 	if (exec->rxs == NULL || exec->txs == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < op->port_count; i++) {
@@ -69,7 +71,7 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 			exec->txs[exec->tx_count++] = bindings[i].tx[k];
 		}
 		if (port->dir == FRAG_IN) {
-			port->all = fragi_calloc(port->count + 1, sizeof(*port->all));
+			port->all = exec_room(exec, port->count, sizeof(*port->all));
 			if (port->all == NULL)
 				return -ENOMEM;
 		}
@@ -150,7 +152,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	bool ends = false;
 
 	exec->poll_ns = poll_ns(op->fragment->own);
-	exec->in = fragi_calloc(op->port_count + op->condition_count + 1, sizeof(*exec->in));
+	exec->in = exec_room(exec, op->port_count + op->condition_count, sizeof(*exec->in));
 	if (exec->in == NULL || fragi_checks_create(exec, notify) < 0)
 		return -ENOMEM;
 	gates_add(exec, FRAG_IN);
@@ -184,16 +186,19 @@ static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queu
 /* Prepares the fast check of fragi_exec_ready from the gates. */
 static int distances_create(struct fragi_exec *exec)
 {
-	uint32_t flows = 0;
+	uint32_t flows = 0, away = 0;
 	bool limited = false;
 
 	for (uint32_t i = 0; i < exec->in_count; i++)
 		flows += exec->in[i].count;
-	for (uint32_t i = 0; i < exec->out_count; i++)
+	for (uint32_t i = 0; i < exec->out_count; i++) {
 		flows += exec->out[i].count;
-	exec->distances = fragi_calloc(flows + 1, sizeof(*exec->distances));
-	exec->turns = fragi_calloc(exec->in_count + 1, sizeof(struct fragi_exec_port *));
-	exec->rooms = fragi_calloc(flows + 1, sizeof(struct fragi_tx *));
+		for (uint32_t k = 0; k < exec->out[i].count; k++)
+			away += exec->out[i].tx[k]->rx == NULL;
+	}
+	exec->distances = exec_room(exec, flows - away, sizeof(*exec->distances));
+	exec->turns = exec_room(exec, exec->in_count, sizeof(struct fragi_exec_port *));
+	exec->rooms = exec_room(exec, away, sizeof(struct fragi_tx *));
 	exec->repeats = true;
 	exec->distances_end = exec->distances;
 	exec->turns_end = exec->turns;
@@ -242,11 +247,11 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		      struct fragi_op_row *row, struct fragi_sched *sched,
 		      void (*notify)(void *exec))
 {
-	struct fragi_exec *exec = fragi_aligned_alloc(64, (sizeof(*exec) + 63) & ~(size_t)63);
+	struct fragi_exec *exec =
+		fragi_arena_alloc_aligned(&op->fragment->arena, 64, sizeof(*exec));
 
 	if (exec == NULL)
 		return -ENOMEM;
-	memset(exec, 0, sizeof(*exec));
 	exec->op = op;
 	op->exec = exec;
 	exec->self = op->state;
@@ -266,7 +271,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
-	exec->tick.received_capacity = exec->rx_count > 8 ? exec->rx_count : 8;
+	exec->tick.received_capacity = exec->rx_count > 2 ? exec->rx_count : 2;
 	exec->tick.received =
 		fragi_calloc(exec->tick.received_capacity, sizeof(struct frag_message *));
 	if (exec->tick.received == NULL) {
@@ -300,15 +305,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_timing_destroy(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
-	ports_destroy(exec);
-	fragi_free(exec->rooms);
-	fragi_free(exec->turns);
-	fragi_free(exec->distances);
-	fragi_free(exec->in);
 	fragi_checks_destroy(exec);
-	fragi_free(exec->txs);
-	fragi_free(exec->rxs);
-	fragi_free(exec);
 }
 
 static bool rx_is_closed(const struct fragi_rx *rx)

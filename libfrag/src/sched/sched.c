@@ -50,6 +50,7 @@ int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sch
 		return r;
 	sched->kind = kind;
 	sched->config = *config;
+	sched->config.bindings = NULL;
 	sched->count = count;
 	atomic_init(&sched->live, count);
 	sched->execs = fragi_calloc(count + 1, sizeof(struct fragi_exec *));

@@ -29,7 +29,7 @@ struct fragi_binding {
 
 struct fragi_sched_config {
 	struct frag_fragment *fragment;
-	struct fragi_binding **bindings; /* [op index][port index] */
+	struct fragi_binding **bindings; /* [op index][port index]; until it is created */
 	struct fragi_op_row *rows;       /* [op index] */
 	struct fragi_pump *pump;
 	/* becomes readable when the run is to stop */
