@@ -450,6 +450,12 @@ void sim_on_nap(struct sim *sim, const struct sim_event *event);
 void sim_on_fault(struct sim *sim, const struct sim_event *event);
 void sim_on_restart(struct sim *sim, const struct sim_event *event);
 
+/* stranger.c; bits: what the fault has drawn */
+/* Somebody who is not one of the daemons connects to the driver; rogue: says it is a worker. */
+void sim_stranger(struct sim *sim, uint32_t bits, bool rogue);
+/* Frames of other epochs about the host (NULL: none), and a second HOST_CREATE of the same one. */
+void sim_stale(struct sim *sim, const struct sim_host *host, uint32_t bits);
+
 /* check.c */
 void sim_check(struct sim *sim);
 void sim_check_look(struct sim *sim);
