@@ -77,11 +77,12 @@ $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TES
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 # The first ones call UCX itself or test parts of the module alone; the last one inspects a peer.
-CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
+CONFORMANCE_UCP := $(patsubst %,$(B)/tests/conformance/test_ucx_%,forged changed sockets)
 $(B)/obj/tests/programs/conformance/test_shm_steps.o: ALL_CFLAGS += -Ilibfrag
-$(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged gate answers): ALL_CFLAGS += \
+$(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged changed sockets gate answers): \
+	ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
-$(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
+$(B)/tests/conformance/test_ucx_sockets: $(B)/obj/libfrag/modules/ucx/sockets.o
 # The shm module with its steps, at which this program kills a host.
 CONFORMANCE_STEPS := $(B)/tests/conformance/test_shm_steps
 CONFORMANCE_STEPS_OBJ := $(patsubst libfrag/modules/shm/%.c,$(B)/obj/tests/shm_steps/%.o, \
@@ -95,7 +96,7 @@ $(CONFORMANCE_GATE): $(B)/obj/libfrag/modules/ucx/preface.o
 $(CONFORMANCE_GATE): $(B)/obj/tests/programs/conformance/uct_put.o
 $(CONFORMANCE_GATE): private ALL_LDFLAGS += $(if $(UCX_SRC),-lcrypto -luct \
 	$(shell $(PKG_CONFIG) --libs ucx))
-$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell $(PKG_CONFIG) --libs ucx))
+$(CONFORMANCE_UCP): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell $(PKG_CONFIG) --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
