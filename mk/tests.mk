@@ -61,6 +61,7 @@ $(B)/tests/unit/test_trace_waits: $(B)/obj/fragctl/trace_waits.o
 $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
+$(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
 	top_print.o json.o table.o)
