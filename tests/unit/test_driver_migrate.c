@@ -96,6 +96,42 @@ WORLD_TEST(driver_migrate, a_lease_that_an_earlier_driver_may_have_given_is_reme
 	}
 }
 
+/* Of two hosts of a worker one may go on elsewhere, and the other, the first or the last, fails. */
+WORLD_TEST(driver_migrate, no_restart_is_reported_of_what_fails_with_its_worker, NULL)
+{
+	static const char *const rows[] = {
+		TWO_FRAGMENTS(", on_failure: {policy: migrate, lease: 0s}", ", host: x"),
+		TWO_FRAGMENTS("", ", host: x, on_failure: {policy: migrate, lease: 0s}"),
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const struct drv_notice *notice;
+		uint64_t number = 0;
+
+		if (i > 0)
+			world_fini(w);
+		memset(speaking_epoch, 0, sizeof(speaking_epoch));
+		world_init(w);
+		app(w, rows[i]);
+		hello(w, 1, "a", NULL);
+		say_prepared(w, 1, 1, "f1", true);
+		say_prepared(w, 1, 2, "f2", false);
+		for (uint32_t host = 1; host <= 2; host++)
+			say_result(w, 1, host, FW_HOST_WIRED);
+		for (uint32_t host = 1; host <= 2; host++)
+			say_result(w, 1, host, FW_HOST_STARTED);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+		lose(w, 1);
+		assert_has(w->errors, i == 0 ? "which ran f2, was lost" : "which ran f1, was lost");
+		cr_expect_null(strstr(w->log, "is started again"), "%s", w->log);
+		while ((notice = drv_history_after(&w->core->history, number)) != NULL) {
+			cr_expect_neq(notice->kind, FW_NOTICE_RESTART, "%s", notice->text);
+			number = notice->number;
+		}
+		cr_expect_gt(number, 0);
+	}
+}
+
 WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, NULL)
 {
 	const struct fw_message *create;

@@ -230,12 +230,17 @@ static void set_reason(struct drv_host *host, const char *reason)
 	drv_host_set_place(host, &place);
 }
 
+bool drv_host_may_survive_loss(const struct drv_host *host)
+{
+	return drv_migrates(host) && drv_restart_is_due(host);
+}
+
 bool drv_host_survives_loss(struct drv_host *host, bool was_killed, const char *sentence)
 {
 	struct drv_replacement *r = &host->replacement;
 	const struct fw_failure failure = {.code = FRAGI_FAILURE_WORKER_LOST, .sentence = sentence};
 
-	if (!drv_migrates(host) || !drv_restart_is_due(host))
+	if (!drv_host_may_survive_loss(host))
 		return false;
 	r->is_leaving = true;
 	if (!was_killed ||
@@ -255,7 +260,7 @@ bool drv_host_survives_leave(struct drv_host *host, const char *sentence)
 {
 	struct drv_replacement *r = &host->replacement;
 
-	if (!drv_migrates(host) || !drv_restart_is_due(host))
+	if (!drv_host_may_survive_loss(host))
 		return false;
 	r->is_leaving = r->is_refused = true;
 	drv_host_failed(host, &(struct fw_failure){.code = FRAGI_FAILURE_WORKER_LOST,

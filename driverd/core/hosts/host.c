@@ -26,27 +26,44 @@ static const char *sentence_of(const struct drv_host *host, const struct drv_ses
 			session->peer, host->name, why);
 }
 
+/* Whether nothing fails with it: it was killed for a stop, or has ended. */
+static bool is_given_up(const struct drv_host *host)
+{
+	return host->now.state == DRV_HOST_GONE ||
+	       (host->now.state == DRV_HOST_KILLED &&
+		host->replacement.phase < DRV_PHASE_YIELDING && host->app->end < DRV_END_FAILED);
+}
+
+/* The first host of the application that cannot go on without this worker; NULL: none. */
+static struct drv_host *first_to_fail(const struct drv_session *session, const struct drv_app *app)
+{
+	struct drv_host *host = session->first_host;
+
+	while (host != NULL &&
+	       (host->app != app || is_given_up(host) || drv_host_may_survive_loss(host)))
+		host = host->next_there;
+	return host;
+}
+
 bool drv_host_lose_some(struct drv_session *session, const char *why)
 {
 	struct drv_app *app = session->first_host->app;
-	struct drv_host *first = NULL, *host, *next;
-	bool was_killed;
+	struct drv_host *first = first_to_fail(session, app), *host, *next;
+	bool was_killed, has_ended;
 
 	for (host = session->first_host; host != NULL; host = next) {
-		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
-				   host->replacement.phase < DRV_PHASE_YIELDING &&
-				   app->end < DRV_END_FAILED; /* for a stop: no failure */
 		next = host->next_there;
 		if (host->app != app)
 			continue;
 		was_killed = host->now.state == DRV_HOST_KILLED;
+		has_ended = is_given_up(host);
 		if (host->now.state != DRV_HOST_GONE)
 			drv_host_lost(host);
-		else
-			is_given_up = true;
 		drv_host_detach(host);
-		if (is_given_up ||
-		    drv_host_survives_loss(host, was_killed, sentence_of(host, session, why)))
+		/* Nothing goes on elsewhere of what fails. */
+		if (has_ended ||
+		    (first == NULL &&
+		     drv_host_survives_loss(host, was_killed, sentence_of(host, session, why))))
 			continue;
 		first = first == NULL ? host : first;
 	}

@@ -33,6 +33,8 @@ void drv_host_restart(struct drv_host *host, const struct fw_failure *why);
  * another worker; if not, that is the failure of the application.
  */
 bool drv_host_survives_loss(struct drv_host *host, bool was_killed, const char *sentence);
+/* Whether it would; nothing is changed, and its intensity is not looked at. */
+bool drv_host_may_survive_loss(const struct drv_host *host);
 /* The worker, which ends in order, has ended the host. Returns the same. */
 bool drv_host_survives_leave(struct drv_host *host, const char *sentence);
 /* Whether its policy, and the state of its application, have it started again when it fails. */
