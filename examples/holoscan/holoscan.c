@@ -544,11 +544,45 @@ static const struct frag_op_type pose_rx_type = {
 	.compute = pose_rx_compute,
 };
 
+/* Forwards messages with `boxes`, each behind a text that says how they are drawn. */
+enum { COLOR_IN, COLOR_OUT, COLOR_SPECS };
+static const struct frag_port color_ports[] = {
+	[COLOR_IN] = {.name = "in", .dir = FRAG_IN, .type = "tensor", .tensors = FRAG_BOXES},
+	[COLOR_OUT] = {.name = "out", .dir = FRAG_OUT, .type = "tensor", .tensors = FRAG_BOXES},
+	[COLOR_SPECS] = {.name = "specs", .dir = FRAG_OUT, .type = "string"},
+};
+
+static int color_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+	const struct frag_tensor *boxes;
+	int r = frag_tick_receive(tick, COLOR_IN, &message);
+
+	(void)state;
+	if (r < 0)
+		return r;
+	boxes = frag_message_tensor(message, "boxes");
+	r = frag_tick_emit_string(
+		tick, COLOR_SPECS,
+		boxes != NULL && frag_tensor_dl(boxes)->shape[0] > 1
+			? "[{name: boxes, type: rectangles, color: [1, 0.2, 0], line_width: 5}]"
+			: "[{name: boxes, type: rectangles, color: [0, 1, 0], line_width: 3}]");
+	return r < 0 ? r : frag_tick_emit(tick, COLOR_OUT, frag_message_ref(message));
+}
+
+static const struct frag_op_type color_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "color_by_count",
+	.headline = "Says that one box is drawn in green, and several in red",
+	FRAG_PORTS(color_ports),
+	.compute = color_compute,
+};
+
 static const struct frag_op_type *const ops[] = {
-	&router_type,   &detect_type,       &report_type,     &sensor_type,
-	&alert_type,    &any_times_type,    &maybe_rx_type,   &vector_tx_type,
-	&convolve_type, &vector_times_type, &vector_rx_type,  &clock_rx_type,
-	&orbit_type,    &pose_rx_type,      &controller_type, &controlled_type,
+	&router_type,     &detect_type,   &report_type,    &sensor_type,   &alert_type,
+	&any_times_type,  &maybe_rx_type, &vector_tx_type, &convolve_type, &vector_times_type,
+	&vector_rx_type,  &clock_rx_type, &orbit_type,     &pose_rx_type,  &controller_type,
+	&controlled_type, &color_type,
 };
 static const struct frag_type *const types[] = {&pose_type};
 FRAG_PLUGIN(.name = "holoscan", .version = "1.0.0", FRAG_OPS(ops), FRAG_TYPES(types));

@@ -118,7 +118,7 @@ static int give(struct display *display, uint8_t number, int64_t rows, int64_t c
 {
 	struct frag_message *message = message_of(number, rows, columns);
 	const struct frag_message *const items[] = {NULL, message};
-	const struct messages messages = {items, 2};
+	struct messages messages = {.items = items, .count = 2};
 	int r = window_display_give(display, &messages, err);
 
 	frag_message_unref(message);

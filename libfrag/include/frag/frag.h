@@ -22,6 +22,7 @@
 #include <frag/resource.h>
 #include <frag/clock.h>
 #include <frag/param.h>
+#include <frag/tree.h>
 #include <frag/operator.h>
 #include <frag/cuda.h>
 #include <frag/data_logger.h>

@@ -3,13 +3,15 @@
 
 #include "held.h"
 
-struct held *draw_held_create(const struct messages *messages)
+struct held *draw_held_create(struct messages *messages)
 {
 	struct held *held = calloc(1, sizeof(*held) + messages->count * sizeof(held->items[0]));
 
 	if (held == NULL)
 		return NULL;
 	held->count = messages->count;
+	held->own = messages->own;
+	messages->own = NULL;
 	for (size_t i = 0; i < messages->count; i++) {
 		if (messages->items[i] != NULL)
 			held->items[i] = frag_message_ref(messages->items[i]);
@@ -21,6 +23,8 @@ void draw_held_destroy(struct held *held)
 {
 	for (size_t i = 0; held != NULL && i < held->count; i++)
 		frag_message_unref(held->items[i]);
+	if (held != NULL)
+		draw_layers_release(held->own);
 	free(held);
 }
 
@@ -40,7 +44,7 @@ static int resize_canvas(struct canvas *canvas, int64_t columns, int64_t rows)
 int draw_held_draw(const struct layers *layers, const struct held *held, struct canvas *canvas)
 {
 	const struct messages messages = {(const struct frag_message *const *)held->items,
-					  held->count};
+					  held->count, held->own};
 	int64_t columns, rows;
 	int r;
 

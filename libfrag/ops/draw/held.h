@@ -7,11 +7,12 @@
 /* The messages of one tick, held longer than the tick. */
 struct held {
 	size_t count;
+	struct layers *own;           /* as of messages */
 	struct frag_message *items[]; /* NULL where a flow has none */
 };
 
-/* Takes a reference to each message. Returns NULL when memory is short. */
-struct held *draw_held_create(const struct messages *messages);
+/* Takes a reference to each message, and their own layers. NULL: memory is short. */
+struct held *draw_held_create(struct messages *messages);
 /* Drops them. NULL is accepted. */
 void draw_held_destroy(struct held *held);
 /*

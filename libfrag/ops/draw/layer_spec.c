@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <frag/tree.h>
+
 #include "layers.h"
 
 #define LUT_MAX 256 /* classes are u8 */
@@ -323,27 +325,69 @@ static int read_camera(struct camera *camera, const struct draw_given *given, st
 	return r;
 }
 
+static int read_layers(struct layers *layers, const struct frag_tree *tensors, const char *name,
+		       struct frag_err *err)
+{
+	struct layer layer;
+	int r = 0;
+
+	if (tensors->kind != FRAG_TREE_LIST || tensors->count > LAYERS_MAX - layers->count)
+		return frag_err_set(
+			err, -EINVAL,
+			"%s is not a list of up to %zu layers; give [{name: TENSOR, type: TYPE}, ...]",
+			name, LAYERS_MAX - layers->count);
+	for (size_t i = 0; r == 0 && i < tensors->count; i++) {
+		r = read_layer(&layer, &tensors->items[i], err);
+		if (r == 0)
+			insert(layers, &layer);
+	}
+	return r;
+}
+
+int draw_layers_extend(const struct layers *layers, const char *text, struct layers **out,
+		       struct frag_err *err)
+{
+	struct layers *own = malloc(sizeof(*own));
+	const struct frag_tree *tree;
+	int r;
+
+	if (own == NULL)
+		return frag_err_set(err, -ENOMEM, "no memory for its layers");
+	*own = *layers;
+	r = frag_tree_parse(text, &tree, err);
+	if (r < 0) {
+		free(own);
+		return r;
+	}
+	own->tree = tree;
+	r = read_layers(own, tree, "the text", err);
+	if (r < 0)
+		draw_layers_release(own);
+	else
+		*out = own;
+	return r;
+}
+
+void draw_layers_release(struct layers *layers)
+{
+	if (layers == NULL)
+		return;
+	frag_tree_destroy(layers->tree);
+	free(layers);
+}
+
 int draw_layers_init(struct layers *layers, const struct draw_given *given, struct frag_err *err)
 {
-	const struct frag_tree *tensors = given->tensors;
-	struct layer layer;
 	int r;
 
 	*layers = (struct layers){.rows = given->height, .columns = given->width};
 	r = read_camera(&layers->camera, given, err);
 	if (r < 0)
 		return r;
-	if (tensors->count > LAYERS_MAX || tensors->kind != FRAG_TREE_LIST)
-		return frag_err_set(
-			err, -EINVAL,
-			"tensors is not a list of up to %d layers; give [{name: TENSOR, type: TYPE}, ...]",
-			LAYERS_MAX);
-	for (size_t i = 0; i < tensors->count; i++) {
-		r = read_layer(&layer, &tensors->items[i], err);
-		if (r < 0)
-			return r;
-		insert(layers, &layer);
-	}
+	r = read_layers(layers, given->tensors, "tensors", err);
+	if (r < 0)
+		return r;
+	layers->own_count = layers->count;
 	r = read_classes(layers, given->color_lut, err);
 	if (r < 0)
 		draw_layers_fini(layers);

@@ -189,6 +189,7 @@ int draw_layers_check(const struct layers *layers, const struct messages *messag
 {
 	bool is_complete = true;
 
+	layers = messages->own != NULL ? messages->own : layers;
 	for (size_t i = 0; i < messages->count; i++)
 		is_complete = is_complete && messages->items[i] != NULL;
 	for (size_t i = 0; i < layers->count; i++) {

@@ -40,17 +40,31 @@ static void note_picture(void *arg, const struct frag_tensor *tensor)
 		note_place(arg, tensor);
 }
 
-/* Calls `visit` with every tensor, which may be a layer by itself, where no layers are given. */
-static void each_tensor(const struct messages *messages,
+static bool is_named(const struct layers *layers, const char *name)
+{
+	for (size_t i = 0; i < layers->count; i++)
+		if (strcmp(layers->items[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Calls `visit` with every tensor that is shown without a layer. */
+static void each_tensor(const struct layers *layers, const struct messages *messages,
 			void (*visit)(void *arg, const struct frag_tensor *tensor), void *arg)
 {
-	for (size_t i = 0; i < messages->count; i++) {
+	for (size_t i = 0; layers->own_count == 0 && i < messages->count; i++) {
 		uint32_t count = messages->items[i] != NULL
 					 ? frag_message_tensor_count(messages->items[i])
 					 : 0;
 
-		for (uint32_t k = 0; k < count; k++)
-			visit(arg, frag_message_tensor_at(messages->items[i], k, NULL));
+		for (uint32_t k = 0; k < count; k++) {
+			const char *name;
+			const struct frag_tensor *tensor =
+				frag_message_tensor_at(messages->items[i], k, &name);
+
+			if (!is_named(layers, name))
+				visit(arg, tensor);
+		}
 	}
 }
 
@@ -70,8 +84,8 @@ void draw_layers_size(const struct layers *layers, const struct messages *messag
 {
 	struct canvas size = {0};
 
-	if (layers->count == 0)
-		each_tensor(messages, take_size, &size);
+	layers = messages->own != NULL ? messages->own : layers;
+	each_tensor(layers, messages, take_size, &size);
 	for (size_t i = 0; i < layers->count; i++) {
 		const struct frag_tensor *tensor = draw_find(messages, layers->items[i].name);
 
@@ -90,8 +104,8 @@ bool draw_layers_suit_gpu(const struct layers *layers, const struct messages *me
 	struct places places = {0};
 	bool has_levels = false, has_depths = false;
 
-	if (layers->count == 0)
-		each_tensor(messages, note_picture, &places);
+	layers = messages->own != NULL ? messages->own : layers;
+	each_tensor(layers, messages, note_picture, &places);
 	for (size_t i = 0; i < layers->count; i++) {
 		const struct layer *layer = &layers->items[i];
 		const struct frag_tensor *tensor = draw_find(messages, layer->name);
@@ -446,10 +460,10 @@ static void draw_picture(void *arg, const struct frag_tensor *tensor)
 void draw_layers_draw(const struct layers *layers, const struct messages *messages,
 		      struct canvas *canvas)
 {
+	layers = messages->own != NULL ? messages->own : layers;
 	if (canvas->steps == NULL)
 		memset(canvas->pixels, 0, (size_t)(canvas->rows * canvas->columns) * 3);
-	if (layers->count == 0)
-		each_tensor(messages, draw_picture, canvas);
+	each_tensor(layers, messages, draw_picture, canvas);
 	for (size_t i = 0; i < layers->count; i++)
 		draw_views(layers, &layers->items[i], messages, canvas);
 }

@@ -55,12 +55,14 @@ struct layer {
 };
 
 struct layers {
-	struct layer items[LAYERS_MAX]; /* by priority; none: every frame is a layer of colour */
+	struct layer items[LAYERS_MAX]; /* by priority */
 	size_t count;
+	size_t own_count;      /* of the parameter; 0: frames that no layer names are shown, too */
 	struct paint *classes; /* of color_lut */
 	size_t class_count;
 	struct camera camera;
-	int64_t rows, columns; /* of the picture; 0: those of its first frame */
+	const struct frag_tree *tree; /* of draw_layers_extend: its layers borrow from it; NULL */
+	int64_t rows, columns;        /* of the picture; 0: those of its first frame */
 };
 
 /* The parameters of these names. */
@@ -76,10 +78,20 @@ struct draw_given {
 int draw_layers_init(struct layers *layers, const struct draw_given *given, struct frag_err *err);
 void draw_layers_fini(struct layers *layers);
 
+/*
+ * Makes layers with those of a text, as `tensors` has them, in addition. The rest is borrowed from
+ * `layers`. Returns 0, or a failure with a sentence.
+ */
+int draw_layers_extend(const struct layers *layers, const char *text, struct layers **out,
+		       struct frag_err *err);
+/* Frees what draw_layers_extend made. NULL is accepted. */
+void draw_layers_release(struct layers *layers);
+
 /* One message from each of several flows; NULL where a flow has none. */
 struct messages {
 	const struct frag_message *const *items;
 	size_t count;
+	struct layers *own; /* owned: count instead of those of the operator; NULL: none */
 };
 /*
  * Checks whether the messages hold what the layers draw. A tensor may be missing only where a flow

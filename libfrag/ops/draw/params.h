@@ -51,6 +51,15 @@
 				    (state)->camera_look_at, (state)->camera_up, (state)->width,   \
 				    (state)->height})
 
+/* Layers that come with messages, beside those of the parameter. */
+#define DRAW_INPUT_SPECS                                                                           \
+	{                                                                                          \
+		.name = "input_specs", .dir = FRAG_IN, .type = "string",                           \
+		.headline =                                                                        \
+			"more layers for this picture: a text as the parameter tensors has it",    \
+		.flags = FRAG_PORT_OPTIONAL | FRAG_PORT_NO_CONDITION,                              \
+	}
+
 /* Reads them into the layers; for setup. Returns 0, or a failure that is worded in the operator. */
 static inline int draw_params_read(struct frag_op *op, const struct draw_given *given,
 				   struct layers *out)
@@ -64,19 +73,37 @@ static inline int draw_params_read(struct frag_op *op, const struct draw_given *
 	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
 }
 
-/*
- * Receives a message of each flow of a multi-receiver input, and checks them against the layers.
- * Returns 0, or a failure that is worded in the operator.
- */
-static inline int draw_receive(struct frag_tick *tick, uint32_t port, const struct layers *layers,
-			       struct messages *out)
+/* Receives the layers of this tick. Returns 0, also without any, or a failure that is worded. */
+static inline int draw_receive_specs(struct frag_tick *tick, uint32_t port,
+				     const struct layers *layers, struct layers **out)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = frag_tick_receive_all(tick, port, &out->items);
+	const char *text;
+	int r = frag_tick_receive_string(tick, port, &text);
+
+	if (r < 0)
+		return r == -ENOMSG ? 0 : r;
+	r = draw_layers_extend(layers, text, out, &err);
+	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "input_specs: %s", err.text) : 0;
+}
+
+/*
+ * Receives a message of each flow of a multi-receiver input, and the layers of this tick at another
+ * input, and checks them. Returns 0, or a failure that is worded in the operator. The caller
+ * releases out->own in any case.
+ */
+static inline int draw_receive(struct frag_tick *tick, uint32_t receivers, uint32_t specs,
+			       const struct layers *layers, struct messages *out)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = frag_tick_receive_all(tick, receivers, &out->items);
 
 	if (r < 0)
 		return r;
 	out->count = (size_t)r;
+	r = draw_receive_specs(tick, specs, layers, &out->own);
+	if (r < 0)
+		return r;
 	r = draw_layers_check(layers, out, &err);
 	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : 0;
 }

@@ -81,7 +81,7 @@ static void scene_unref(struct painter *painter, struct scene *scene)
 		scene_destroy(scene);
 }
 
-static struct scene *scene_create(const struct messages *messages)
+static struct scene *scene_create(struct messages *messages)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
 
@@ -372,8 +372,7 @@ int viewer_painter_create(const struct painter_config *config, const struct list
 	return 0;
 }
 
-int viewer_painter_give(struct painter *painter, const struct messages *messages,
-			int64_t acquired_ns)
+int viewer_painter_give(struct painter *painter, struct messages *messages, int64_t acquired_ns)
 {
 	struct scene *scene = scene_create(messages), *older;
 

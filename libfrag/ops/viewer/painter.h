@@ -34,8 +34,7 @@ int viewer_painter_create(const struct painter_config *config, const struct list
  * - acquired_ns: when they were taken, Unix time; 0: not known
  * Returns 0 or -ENOMEM. Thread: one at a time. Blocks: no.
  */
-int viewer_painter_give(struct painter *painter, const struct messages *messages,
-			int64_t acquired_ns);
+int viewer_painter_give(struct painter *painter, struct messages *messages, int64_t acquired_ns);
 /*
  * Writes the file and ends the thread and the page. NULL is accepted. Returns 0; a negative errno:
  * the file could not be written, then or earlier. Blocks: as the disk does, and for one picture.

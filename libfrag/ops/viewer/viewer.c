@@ -23,9 +23,10 @@ struct viewer {
 	struct painter *painter;
 };
 
-enum { RECEIVERS };
+enum { RECEIVERS, INPUT_SPECS };
 static const struct frag_port viewer_ports[] = {
 	[RECEIVERS] = DRAW_RECEIVERS,
+	[INPUT_SPECS] = DRAW_INPUT_SPECS,
 };
 
 static const struct frag_param viewer_params[] = {
@@ -140,11 +141,12 @@ static int viewer_compute(void *state, struct frag_tick *tick)
 {
 	struct viewer *v = state;
 	struct messages messages = {0};
-	int r = draw_receive(tick, RECEIVERS, &v->layers, &messages);
+	int r = draw_receive(tick, RECEIVERS, INPUT_SPECS, &v->layers, &messages);
 
-	if (r < 0)
-		return r;
-	return viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
+	if (r == 0)
+		r = viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
+	draw_layers_release(messages.own); /* unless the painter took them */
+	return r;
 }
 
 static int viewer_stop(void *state, struct frag_op *op)

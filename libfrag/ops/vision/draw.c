@@ -17,9 +17,10 @@ struct draw {
 	struct frag_tensor *written[WRITTEN_MAX]; /* steps of pictures, in pinned memory */
 };
 
-enum { RECEIVERS, OUT };
+enum { RECEIVERS, INPUT_SPECS, OUT };
 static const struct frag_port draw_ports[] = {
 	[RECEIVERS] = DRAW_RECEIVERS,
+	[INPUT_SPECS] = DRAW_INPUT_SPECS,
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
@@ -186,34 +187,41 @@ static int draw_initialize(void *state, struct frag_op *op)
 	return gpu_twin_open(&d->twin, op, vision_ptx, d->pool, NULL);
 }
 
-static int draw_compute(void *state, struct frag_tick *tick)
+static int draw_messages(struct draw *d, struct frag_tick *tick, const struct messages *messages)
 {
-	struct draw *d = state;
 	struct frag_op *op = frag_tick_op(tick);
-	struct messages messages = {0};
 	struct frag_tensor *tensor = NULL;
 	int64_t shape[3] = {0, 0, 3};
 	struct frag_device device;
 	bool on_gpu;
-	int r = draw_receive(tick, RECEIVERS, &d->layers, &messages);
+	int r = wait_for_pinned(d, tick, messages);
 
-	if (r == 0)
-		r = wait_for_pinned(d, tick, &messages);
 	if (r < 0)
 		return r;
-	draw_layers_size(&d->layers, &messages, &shape[1], &shape[0]);
-	on_gpu = draw_layers_suit_gpu(&d->layers, &messages, &device);
+	draw_layers_size(&d->layers, messages, &shape[1], &shape[0]);
+	on_gpu = draw_layers_suit_gpu(&d->layers, messages, &device);
 	if (d->twin.pool_is_on_gpu && !on_gpu)
 		return frag_op_fail(
 			op, -EINVAL,
 			"pool has memory of a GPU, and not all frames lie on one as u8 without window and percentile; convert them by format_converter, or give pool memory of the host");
 	if (on_gpu && d->twin.ptx != NULL && (d->pool == NULL || d->twin.pool_is_on_gpu))
-		r = draw_on_gpu(d, tick, &messages, device, shape, &tensor);
+		r = draw_on_gpu(d, tick, messages, device, shape, &tensor);
 	else
-		r = draw_on_cpu(d, op, &messages, shape, &tensor);
+		r = draw_on_cpu(d, op, messages, shape, &tensor);
 	return r < 0 ? r
-		     : frame_emit(tick, OUT, d->out_tensor_name, tensor,
-				  first_with_time(&messages));
+		     : frame_emit(tick, OUT, d->out_tensor_name, tensor, first_with_time(messages));
+}
+
+static int draw_compute(void *state, struct frag_tick *tick)
+{
+	struct draw *d = state;
+	struct messages messages = {0};
+	int r = draw_receive(tick, RECEIVERS, INPUT_SPECS, &d->layers, &messages);
+
+	if (r == 0)
+		r = draw_messages(d, tick, &messages);
+	draw_layers_release(messages.own);
+	return r;
 }
 
 static void draw_fini(void *state, struct frag_op *op)

@@ -317,8 +317,7 @@ int window_display_create(const struct display_config *config, struct display **
 	return 0;
 }
 
-int window_display_give(struct display *display, const struct messages *messages,
-			struct frag_err *err)
+int window_display_give(struct display *display, struct messages *messages, struct frag_err *err)
 {
 	struct held *held = draw_held_create(messages), *older;
 	int r;

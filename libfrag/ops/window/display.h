@@ -30,8 +30,7 @@ int window_display_create(const struct display_config *config, struct display **
  * Returns 0, or a failure with a sentence, also that of the thread. Thread: one at a time.
  * Blocks: no.
  */
-int window_display_give(struct display *display, const struct messages *messages,
-			struct frag_err *err);
+int window_display_give(struct display *display, struct messages *messages, struct frag_err *err);
 /* Closes the window and ends the thread. NULL is accepted. Blocks: for one picture. */
 void window_display_destroy(struct display *display);
 

@@ -15,9 +15,10 @@ struct window {
 	struct display *display;
 };
 
-enum { RECEIVERS };
+enum { RECEIVERS, INPUT_SPECS };
 static const struct frag_port window_ports[] = {
 	[RECEIVERS] = DRAW_RECEIVERS,
+	[INPUT_SPECS] = DRAW_INPUT_SPECS,
 };
 
 static const struct frag_param window_params[] = {
@@ -66,11 +67,14 @@ static int window_compute(void *state, struct frag_tick *tick)
 	struct window *w = state;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct messages messages = {0};
-	int r = draw_receive(tick, RECEIVERS, &w->layers, &messages);
+	int r = draw_receive(tick, RECEIVERS, INPUT_SPECS, &w->layers, &messages);
 
-	if (r < 0)
+	if (r < 0) {
+		draw_layers_release(messages.own);
 		return r;
+	}
 	r = window_display_give(w->display, &messages, &err);
+	draw_layers_release(messages.own); /* unless the display took them */
 	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : 0;
 }
 
