@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.operators, holoscan.data_loggers and Holoscan's environment variables."""
+import array
 import contextlib
 import gc
 import importlib.util
@@ -382,6 +383,74 @@ class Operators(unittest.TestCase):
                          HolovizOp(app, name="viz", headless=True), {("out", "receivers")})
 
         App(compose).run()
+
+    def test_layers_come_with_messages(self):
+        """As in Holoviz: behind those of the operator, for the picture of this tick."""
+        def picture(colors, tensors=()):
+            """The file after ticks of which each sends a layer of this colour; None: none."""
+            class Tx(Operator):
+                def setup(self, spec):
+                    spec.output("outputs")
+                    spec.output("output_specs")
+
+                def compute(self, op_input, op_output, context):
+                    frame, box = frag.empty((8, 8, 3), "uint8"), frag.empty((1, 4), "float32")
+                    memoryview(frame).cast("B")[:] = bytes(8 * 8 * 3)
+                    memoryview(box).cast("B")[:] = array.array("f", [0, 0, 1, 1]).tobytes()
+                    op_output.emit({"": frame, "box": box}, "outputs")
+                    color = colors.pop(0)
+                    if color is not None:
+                        spec = HolovizOp.InputSpec("box", "rectangles")
+                        spec.color = color
+                        text = HolovizOp.InputSpec("box", HolovizOp.InputType.UNKNOWN)
+                        op_output.emit([spec, text], "output_specs")
+
+            class Shows(HolovizOp):
+                def _native_parameters(self):
+                    return {**super()._native_parameters(), "path": path}
+
+            def compose(app):
+                tx = Tx(app, CountCondition(app, len(colors)), name="tx")
+                holoviz = Shows(app, name="viz", headless=True,
+                                tensors=[{"name": "", "type": "color"}, *tensors])
+                app.add_flow(tx, holoviz, {("outputs", "receivers")})
+                app.add_flow(tx, holoviz, {("output_specs", "input_specs")})
+
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "picture.png")
+                App(compose).run()
+                with open(path, "rb") as file:
+                    return file.read()
+
+        red, green = [1.0, 0, 0, 1.0], (0, 1, 0, 0.5)
+        layer = {"name": "box", "type": "rectangles"}
+        pictures = [picture([None], [{**layer, "color": color}]) for color in (red, green)]
+        self.assertEqual(picture([green, red]), pictures[0])
+        self.assertEqual(picture([red, green]), pictures[1])
+        self.assertEqual(picture([red, None]), picture([None]))
+        self.assertEqual(len({picture([None]), *pictures}), 3)
+        for wrong, sentence in (([{"name": "box", "type": "lines", "opacity": 2}], "from 0 to 1"),
+                                ([{"name": "none", "type": "lines"}], '"none"'),
+                                ("box", "takes a list of HolovizOp.InputSpec")):
+            class Wrong(Operator):
+                def setup(self, spec):
+                    spec.output("outputs")
+                    spec.output("output_specs")
+
+                def compute(self, op_input, op_output, context):
+                    op_output.emit({"": frag.empty((8, 8, 3), "uint8")}, "outputs")
+                    op_output.emit(wrong, "output_specs")
+
+            def refused(app):
+                tx = Wrong(app, CountCondition(app, 1), name="tx")
+                holoviz = HolovizOp(app, name="viz", headless=True)
+                app.add_flow(tx, holoviz, {("outputs", "receivers")})
+                app.add_flow(tx, holoviz, {("output_specs", "input_specs")})
+
+            with contextlib.redirect_stderr(io.StringIO()) as err, \
+                    self.assertRaises(Exception) as raised:
+                App(refused).run()
+            self.assertIn(sentence, str(raised.exception) + err.getvalue())
 
     def test_what_the_wheel_lacks(self):
         class Shows(PingTensorRxOp):

@@ -168,8 +168,8 @@ class OutputContextBase:
 
 class _Output:
     """The queue of an output: its messages leave at the end of the tick."""
-    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native", "leaves",
-                 "sent")
+    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native", "convert",
+                 "leaves", "sent")
 
     def __init__(self, port, default_policy):
         self.name = port.name
@@ -180,6 +180,7 @@ class _Output:
             self.policy = default_policy
         self.messages = []
         self.is_native = False  # an operator in C receives from it
+        self.convert = None  # makes the value that it takes; None: it takes the value
         self.leaves = False  # an operator of another process receives from it
         self.sent = 0
 
@@ -245,6 +246,10 @@ class OutputContext(OutputContextBase):
         raise RuntimeError("%s has no output '%s'; it has: %s" % (
             self._operator.name, name, ", ".join(self._outputs) or "none"))
 
+    def _send_layers_first(self):
+        """What is converted says how tensors are drawn, which must not arrive before it."""
+        self._outputs = dict(sorted(self._outputs.items(), key=lambda x: x[1].convert is None))
+
     def _flush(self):
         """The end of the tick."""
         self._operator._context._streams.wait()
@@ -257,7 +262,10 @@ class OutputContext(OutputContextBase):
         try:
             if output.is_native or output.leaves and message.is_tensor_map:
                 clear_metadata(self._context)
-                self._emit(message.to_frag(self._context), output.frag_name)
+                value = message.to_frag(self._context)
+                if output.convert is not None:
+                    value = output.convert(value)
+                self._emit(value, output.frag_name)
                 clear_metadata(self._context)
             else:
                 self._emit(message, output.frag_name)

@@ -548,10 +548,15 @@ class Run:
         for node in self.names:
             for name, output in (node._output._outputs if node._output else {}).items():
                 receivers = node._receivers.get(name, ())
-                output.is_native = any(op._native_type is not None for op, _ in receivers)
+                native = [(op, port) for op, port in receivers if op._native_type is not None]
+                output.is_native = bool(native)
+                output.convert = next(filter(None, (op._converter(port) for op, port in native)),
+                                      None)
                 output.leaves = self.is_elsewhere and not output.is_native and all(
                     op.fragment is not node.fragment and port in op._spec.inputs
                     and op._spec.inputs[port]._size != _ANY for op, port in receivers)
+            if node._output:
+                node._output._send_layers_first()
 
     def _sender(self, flow):
         source, name = self._end(flow.source, flow.output)

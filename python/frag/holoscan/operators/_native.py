@@ -85,6 +85,10 @@ class NativeOperator(OperatorBase):
             self.refuse(type(self).__name__, self._refused)
         return {key: self._given[key] for key in self._same if self._given[key] is not None}
 
+    def _converter(self, port):
+        """Makes what a port takes of what operators in Python send to it. None: it is taken so."""
+        return None
+
     def _in_holoscans_words(self, text):
         """A failure with the words that programs may look for, or with what its sentence lacks."""
         if 'unknown operator type "%s"' % self._native_type in text:

@@ -3,7 +3,10 @@
 
 What a window alone can do is refused when the application starts.
 """
+import json
+
 from .._args import Arg, ArgElementType, ArgType
+from .._component import ConditionType
 from .._enums import Enum, make
 from .._registry import registry
 from .._text import scalar
@@ -237,6 +240,7 @@ class HolovizOp(NativeOperator):
     def _setup_ports(self, spec):
         from .._spec import IOSpec
         spec.input("receivers", size=IOSpec.ANY_SIZE)
+        spec.input("input_specs").condition(ConditionType.NONE)
         for key in ("enable_render_buffer_input", "enable_depth_buffer_input"):
             if key in self._enabled:
                 spec.input(key.removeprefix("enable_"))
@@ -260,17 +264,32 @@ class HolovizOp(NativeOperator):
                             **{key: False for key in _BUFFERS})
         self._refuse_unless("the viewer is a web page; put it into an operator of your own",
                             **{key: None for key in _CALLBACKS})
-        for layer in self._layers:
-            if any(view.matrix is not None for view in layer.views):
-                self.refuse("HolovizOp.InputSpec.View.matrix", "give camera_eye and its like")
-        parameters = {**super()._native_parameters(), "tensors": [
-            {"name": layer.tensor_name, "type": layer.type.name.lower(),
-             **{key: _plain(getattr(layer, key)) for key in _PLAIN if key != "text" or layer.text},
-             **_places(layer)}
-            for layer in self._layers if layer.type != _InputType.UNKNOWN]}
+        parameters = {**super()._native_parameters(), "tensors": self._native_layers(self._layers)}
         if self._given["color_lut"]:
             parameters["color_lut"] = [_plain(color) for color in self._given["color_lut"]]
         return parameters
+
+    def _native_layers(self, layers):
+        """Layers as frag's operator has them in its parameter."""
+        for layer in layers:
+            if any(view.matrix is not None for view in layer.views):
+                self.refuse("HolovizOp.InputSpec.View.matrix", "give camera_eye and its like")
+        return [{"name": layer.tensor_name, "type": layer.type.name.lower(),
+                 **{key: _plain(getattr(layer, key)) for key in _PLAIN
+                    if key != "text" or layer.text},
+                 **_places(layer)}
+                for layer in layers if layer.type != _InputType.UNKNOWN]
+
+    def _converter(self, port):
+        return self._text_of if port == "input_specs" else None
+
+    def _text_of(self, value):
+        """The list of InputSpec of a message as the text that frag's operator takes."""
+        if not isinstance(value, (list, tuple)):
+            raise TypeError("input_specs of %s takes a list of HolovizOp.InputSpec, not %r"
+                            % (self.name, value))
+        return json.dumps(self._native_layers([_layer(spec) for spec in value]),
+                          ensure_ascii=False, default=float)
 
 
 def _places(layer):
