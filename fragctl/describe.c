@@ -43,6 +43,7 @@ static void print_op(const struct ctl_composed *composed, uint32_t f, uint32_t o
 		     FILE *out)
 {
 	const struct frag_op *op = composed->fragments[f]->ops[o];
+	char decoder[CTL_DECODER_SIZE];
 	bool first = true;
 
 	fprintf(out, "  %-*s  %s", width, op->name, op->type->name);
@@ -59,6 +60,8 @@ static void print_op(const struct ctl_composed *composed, uint32_t f, uint32_t o
 	if (op->choose_flows != NULL)
 		fputs("\n      flows      dynamic: chosen after each tick", out);
 	ctl_timing_print(op, out);
+	if (ctl_decoder(op, decoder, sizeof(decoder)) != NULL)
+		fprintf(out, "\n      decoder    %s", decoder);
 	ctl_each_condition(composed, f, o, print_condition, out);
 	fputc('\n', out);
 }

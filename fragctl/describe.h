@@ -46,6 +46,12 @@ void ctl_flow_gpu(const struct fragi_flow_info *info, const struct ctl_composed 
 /* "by pointer, mapped or staged" into out. Returns out. */
 const char *ctl_gpu_ways(unsigned ways, char *out, size_t size);
 void ctl_gpu_json(struct ctl_json *json, const struct ctl_flow *flow);
+#define CTL_DECODER_SIZE 160
+/*
+ * What decodes, as far as the graph decides it, into out: of an operator with the parameters
+ * decoder and format. Returns out; NULL: it decodes nothing.
+ */
+const char *ctl_decoder(const struct frag_op *op, char *out, size_t size);
 /* Whether any flow begins or ends at the port of an operator. */
 bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
 		      uint32_t port);

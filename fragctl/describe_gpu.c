@@ -143,6 +143,54 @@ void ctl_flow_gpu(const struct fragi_flow_info *info, const struct ctl_composed 
 			 other);
 }
 
+/* The text of an operator's parameter; NULL: it has none of that name. */
+static const char *text_of(const struct frag_op *op, const char *name)
+{
+	for (uint32_t i = 0; i < op->type->param_count; i++)
+		if (op->type->params[i].kind == FRAG_PARAM_KIND_STRING &&
+		    strcmp(op->type->params[i].name, name) == 0)
+			return *(const char *const *)((const char *)op->state +
+						      op->type->params[i].offset);
+	return NULL;
+}
+
+/* The GPU of the first allocator among the parameters, if it has no memory of the host; else -1. */
+static int gpu_of_frames(const struct frag_op *op)
+{
+	for (uint32_t i = 0; i < op->type->param_count; i++) {
+		const struct frag_resource *resource = fragi_op_resource(op, i);
+
+		if (resource != NULL)
+			return resource->allocator.gpu.type != 0 && !resource->allocator.is_pinned
+				       ? resource->allocator.gpu.id
+				       : -1;
+	}
+	return -1;
+}
+
+const char *ctl_decoder(const struct frag_op *op, char *out, size_t size)
+{
+	const char *decoder = text_of(op, "decoder"), *format = text_of(op, "format");
+	const int gpu = gpu_of_frames(op);
+
+	if (decoder == NULL || format == NULL)
+		return NULL;
+	if (strcmp(decoder, "cpu") == 0)
+		snprintf(out, size, "cpu: decoder says so");
+	else if (gpu < 0)
+		snprintf(out, size, "cpu: no allocator of frames has memory of a GPU only");
+	else if (strcmp(format, "nv12") != 0 && strcmp(format, "p010") != 0)
+		snprintf(out, size, "cpu: a GPU makes nv12 and p010, and format is %s", format);
+	else if (strcmp(decoder, "gpu") == 0)
+		snprintf(out, size, "gpu %d; where its driver cannot, the start is refused", gpu);
+	else
+		snprintf(
+			out, size,
+			"gpu %d where its driver has a decoder for the file, else cpu; the log of the run reports which",
+			gpu);
+	return out;
+}
+
 const char *ctl_gpu_ways(unsigned ways, char *out, size_t size)
 {
 	static const char *const names[] = {"by pointer", "mapped", "staged"};

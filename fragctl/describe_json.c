@@ -42,6 +42,7 @@ static void json_op(struct ctl_json *json, const struct ctl_composed *composed, 
 		    uint32_t o)
 {
 	const struct frag_op *op = composed->fragments[f]->ops[o];
+	char decoder[CTL_DECODER_SIZE];
 
 	ctl_json_gap(json, "\n    ");
 	ctl_json_open(json, NULL, '{');
@@ -54,6 +55,8 @@ static void json_op(struct ctl_json *json, const struct ctl_composed *composed, 
 			json_port(json, &op->ports[i], ctl_port_is_used(composed, f, o, i));
 	ctl_json_close(json, ']');
 	ctl_timing_json_op(json, op);
+	if (ctl_decoder(op, decoder, sizeof(decoder)) != NULL)
+		ctl_json_text(json, "decoder", decoder);
 	ctl_json_gap(json, "\n     ");
 	ctl_json_open(json, "conditions", '[');
 	ctl_each_condition(composed, f, o, json_condition, json);

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+import unittest
 
 import cluster
 from test_driver import matches
@@ -274,6 +275,36 @@ flows:
         self.assertIn("  auto, GPU memory by pointer, mapped or staged\n", p.stdout)
         self.assertIn("  inproc, GPU memory by pointer\n", p.stdout)
         self.assertEqual(p.stdout.count("  GPU memory: staged: the edge is ucx\n"), 1)
+
+    @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")),
+                         "built without FFmpeg's libraries")
+    def test_what_decodes(self):
+        rows = (("decoder: cpu, format: nv12, pool: $gpu", "cpu: decoder says so"),
+                ("format: nv12, pool: $host", "cpu: no allocator of frames has memory of a GPU only"),
+                ("format: nv12, allocator: $both", "cpu: no allocator of frames has memory of a GPU only"),
+                ("format: nv12", "cpu: no allocator of frames has memory of a GPU only"),
+                ("pool: $gpu", "cpu: a GPU makes nv12 and p010, and format is rgb8"),
+                ("decoder: gpu, format: p010, pool: $gpu",
+                 "gpu 1; where its driver cannot, the start is refused"),
+                ("format: nv12, allocator: $gpu",
+                 "gpu 1 where its driver has a decoder for the file, else cpu; the log of the run "
+                 "reports which"))
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+resources:
+  gpu: {type: block_memory_pool, storage_type: 1, dev_id: 1, block_size: 1KiB, num_blocks: 8}
+  host: {type: block_memory_pool, block_size: 1KiB, num_blocks: 8}
+  both: {type: rmm_allocator, device_memory_initial_size: 0}
+operators:
+  other: {type: ping_tensor_tx}
+""" + "".join("  o%d: {type: video_replayer, parameters: {path: none.mp4, %s}}\n" % (i, given)
+              for i, (given, _) in enumerate(rows)))
+        operators = self.document(0, "describe", app)["fragments"][0]["operators"]
+        self.assertEqual([op.get("decoder") for op in operators],
+                         [None, *[text for _, text in rows]])
+        code, p = self.fragctl("describe", app)
+        self.assertEqual((code, p.stdout.count("\n      decoder    ")), (0, len(rows)))
 
     def test_clocks(self):
         app = self.write("app.yaml", """\
