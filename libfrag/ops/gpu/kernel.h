@@ -107,4 +107,9 @@ GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
 }
 #endif
 
+/* 8 bytes, which are read and written at once. */
+struct gpu_pair {
+	uint32_t at[2];
+} __attribute__((aligned(8)));
+
 #endif

@@ -164,9 +164,9 @@ int vision_raw_thread_rows(const struct raw_job *job)
 
 void vision_raw_settle(struct raw_job *job)
 {
-	job->is_aligned = (((uintptr_t)job->in | (uintptr_t)job->out | job->row_bytes |
-			    (uint64_t)job->columns) %
-			   4) == 0;
+	const uint64_t places = (uintptr_t)job->in | (uintptr_t)job->out | job->row_bytes;
+
+	job->is_aligned = places % (job->is_deep ? 8 : 4) == 0 && job->columns % 4 == 0;
 }
 
 void vision_raw_convert(const struct raw_job *job)

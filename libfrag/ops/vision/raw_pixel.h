@@ -31,7 +31,7 @@ struct raw_job {
 	uint64_t row_bytes;    /* of the input */
 	int32_t rows, columns; /* of the picture */
 	int32_t layout, is_deep;
-	int32_t is_aligned;   /* four bytes of u8 can be read at once, and those of RGB written */
+	int32_t is_aligned;   /* four numbers can be read at once, and written as RGB */
 	int32_t red_x, red_y; /* of a Bayer pattern: 0 or 1, where red is */
 	/* of YUV: of a number of as many bits as the input has, with RAW_FRACTION(_DEEP) bits */
 	int32_t shift, black, middle, luma, red_v, green_u, green_v, blue_u;
@@ -449,14 +449,14 @@ GPU_INLINE int raw_read_words(const struct raw_job *job, struct raw_kind kind, i
 		return 0;
 	below = job->in + (uint64_t)(job->rows + y / 2) * job->row_bytes;
 	if (kind.layout == RAW_SEMIPLANAR && kind.is_deep) {
-		for (int pair = 0; pair < 2; pair++) {
-			first = ((const uint32_t *)(const void *)(row + 2 * x))[pair];
-			second = ((const uint32_t *)(const void *)(below + 2 * x))[pair];
-			for (int i = 0; i < 2; i++)
-				raw_from_yuv(job, 1, (int)(first >> (16 * i) & 0xffff),
-					     (int)(second & 0xffff), (int)(second >> 16),
-					     rgb[2 * pair + i]);
-		}
+		const struct gpu_pair luma = *(const struct gpu_pair *)(const void *)(row + 2 * x);
+		const struct gpu_pair color =
+			*(const struct gpu_pair *)(const void *)(below + 2 * x);
+
+		for (int i = 0; i < 4; i++)
+			raw_from_yuv(job, 1, (int)(luma.at[i / 2] >> (16 * (i & 1)) & 0xffff),
+				     (int)(color.at[i / 2] & 0xffff), (int)(color.at[i / 2] >> 16),
+				     rgb[i]);
 		return 1;
 	}
 	if (kind.layout == RAW_SEMIPLANAR) {
@@ -502,8 +502,12 @@ GPU_INLINE void raw_pixels_of_row(const struct raw_job *job, struct raw_kind kin
 		for (int i = 0; i < 12; i++)
 			words[i / in_word] |= (uint32_t)rgb[i / 3][i % 3]
 					      << (8 * bytes * (i % in_word));
-		for (int i = 0; i < 3 * bytes; i++)
-			((uint32_t *)(void *)(job->out + at * (uint64_t)bytes))[i] = words[i];
+		for (int i = 0; i < 3; i++)
+			if (kind.is_deep)
+				((struct gpu_pair *)(void *)(job->out + at * 2))[i] =
+					(struct gpu_pair){{words[2 * i], words[2 * i + 1]}};
+			else
+				((uint32_t *)(void *)(job->out + at))[i] = words[i];
 		return;
 	}
 	for (int i = 0; i < RAW_ACROSS * 3; i++)
