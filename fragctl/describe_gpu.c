@@ -68,20 +68,18 @@ static void mapped_text(const struct ctl_flow *flow, const struct frag_fragment 
 	const char *rest = memory->spills
 				   ? ", and where it does not fit into device_memory_initial_size,"
 				   : "";
-	const char *where = fragi_transport_shares_memory(flow->edge)
-				    ? ""
-				    : "both hosts are on one machine and ";
+	const char *place = fragi_transport_shares_memory(flow->edge) ? "" : " of one machine";
 
 	if (opens(to, gpu))
 		snprintf(
 			out, size,
-			"mapped where %sthe tensor has no gaps between its elements; else%s staged",
-			where, rest);
+			"mapped where both hosts see the same GPU %d%s and the tensor has no gaps between its elements; else%s staged",
+			(int)gpu.id, place, rest);
 	else
 		snprintf(
 			out, size,
-			"mapped where %sthe receiving one uses GPU %d before the start, and the tensor has no gaps between its elements; else%s staged",
-			where, (int)gpu.id, rest);
+			"mapped where both hosts see the same GPU %d%s, the receiving one uses it before the start, and the tensor has no gaps between its elements; else%s staged",
+			(int)gpu.id, place, rest);
 }
 
 static void between_hosts(const struct fragi_flow_info *info, const struct ctl_composed *composed,

@@ -66,7 +66,7 @@ goes() {
 }
 
 pair "" ", dev_id: 1" 50 "" "" true
-goes "from a host on GPU 0 to one that uses both" mapped "mapped where .* GPU 0 before the start"
+goes "from a host on GPU 0 to one that uses both" mapped "mapped where both hosts see the same GPU 0"
 pair "" ", dev_id: 1" 50 "" "" false
 goes "from a host on GPU 0 to one on GPU 1" staged "else staged; .* own memory is on GPU 1"
 pair ", dev_id: 1" "" 50 "" "" true
@@ -123,5 +123,6 @@ workers "by what is free"
 sed -i 's/gpu: 1/gpu: 2/' pair.yaml
 timeout 15 bin/fragctl run --workers 1 pair.yaml >log 2>&1 &&
 	fail "two fragments had 2 GPUs each" log
-grep -q "wants 2 gpu" log || fail "a fragment that has to wait for 2 GPUs has no sentence" log
-echo "ok   two fragments with 2 GPUs each: $(grep -om 1 "[ab] wants 2 gpu.*" log)"
+grep -q "of 2 gpu are free, and 2 are required" log ||
+	fail "a fragment that has to wait for 2 GPUs has no sentence" log
+echo "ok   two fragments with 2 GPUs each: $(grep -om 1 "no worker fits.*" log)"

@@ -249,26 +249,27 @@ flows:
         self.assertEqual(flows, {
             "a.near.in": (["pointer"], "by pointer: both ends are in one process"),
             "b.auto.in": (["pointer", "mapped", "staged"],
-                          either + "mapped where both hosts are on one machine and the tensor has "
-                          "no gaps between its elements; else staged"),
+                          either + "mapped where both hosts see the same GPU 0 of one machine and "
+                          "the tensor has no gaps between its elements; else staged"),
             "b.ucx.in": (["staged"], "staged: the edge is ucx"),
             "b.secret.in": (["pointer", "staged"], either + "staged: the flow is encrypted"),
             "b.own.in": (["pointer", "mapped", "staged"],
-                         either + "mapped where both hosts are on one machine and the receiving "
-                         "one uses GPU 1 before the start, and the tensor has no gaps between its "
-                         "elements; else, and where it does not fit into "
+                         either + "mapped where both hosts see the same GPU 1 of one machine, the "
+                         "receiving one uses it before the start, and the tensor has no gaps "
+                         "between its elements; else, and where it does not fit into "
                          "device_memory_initial_size, staged; it stays on GPU 1 unless it is "
                          "staged, and the receiver's own memory is on GPU 0"),
             "b.later.in": (["pointer", "staged"],
                            either + "staged: of the sender's allocators, other hosts can map none"),
             "b.plain.in": ([], None),
             "c.auto.in": (["mapped", "staged"],
-                          "mapped where both hosts are on one machine and the receiving one uses "
-                          "GPU 0 before the start, and the tensor has no gaps between its "
-                          "elements; else staged"),
+                          "mapped where both hosts see the same GPU 0 of one machine, the "
+                          "receiving one uses it before the start, and the tensor has no gaps "
+                          "between its elements; else staged"),
             "c.shm.in": (["mapped", "staged"],
-                         "mapped where the receiving one uses GPU 0 before the start, and the "
-                         "tensor has no gaps between its elements; else staged"),
+                         "mapped where both hosts see the same GPU 0, the receiving one uses it "
+                         "before the start, and the tensor has no gaps between its elements; else "
+                         "staged"),
         })
         code, p = self.fragctl("describe", app)
         self.assertEqual((code, p.stderr), (0, ""))
