@@ -3,8 +3,8 @@
 # Runs examples/people with everything on a GPU, beside the same networks on the CPU, in the folder
 # that make gpu-check-people makes; it needs nothing else of frag, and nothing of Debian.
 #   FRAG_ONNXRUNTIME=FOLDER: ONNX Runtime with its provider for CUDA (docs/INFERENCE.md)
-#   FRAMES=200, STREAMS=8; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
-#   FIRST_GPU=0, GPUS=1: the streams take turns on so many
+#   FRAMES=800, STREAMS=8; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
+#   FIRST_GPU=0, GPUS=1: the streams take turns on so many; ON="gpu cpu": where it runs
 # Compares both networks with the CPU, prints frames a second, cores, how busy the first GPU is and
 # the times from the frame to the page, and leaves the last picture of each. Ends with 0: all ran,
 # and the networks make the same.
@@ -13,7 +13,7 @@ cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export CUDA_CACHE_PATH="$PWD/cache" FRAG_HOST_USER
 FRAG_HOST_USER=$(id -un)
-frames=${FRAMES:-200} failed=0
+frames=${FRAMES:-800} failed=0
 cat >onnx.yaml <<-'END'
 	network_cpu: {backend: onnxruntime}
 	detect_cpu: {model_path_map: {person: person-detection.onnx}, inference_map: {person: ["detection_boxes:0", "detection_scores:0"]}}
@@ -31,6 +31,7 @@ cores() {
 # people ON STREAMS CLIP FRAMES: runs the application so often at the same time. Without the start:
 # what twice the frames take longer than once.
 people() {
+	rm -f "$1"-*.log
 	on=$1 streams=$2 clip=$3 name=people.$1.$2.${3%.mp4}
 	for times in 1 2; do
 		count=$(($4 * times)) pids='' used=$(cores)
@@ -74,7 +75,7 @@ people() {
 # Runs it with a driver and two workers: the frames stay on the GPU from host to host.
 hosts() {
 	bin/driverd --address 127.0.0.1:47771 --app people/app.yaml -- --on gpu --realtime false \
-		--repeat true --count "$frames" --data "$PWD" --models "$PWD/models" \
+		--repeat true --count 200 --data "$PWD" --models "$PWD/models" \
 		--picture "$PWD/hosts.png" >hosts.log 2>&1 &
 	driver=$!
 	for n in 1 2; do
@@ -107,9 +108,10 @@ same person-segmentation 1 256 256 3
 hosts
 for clip in ${CLIPS:-pedestrians.mp4 large.mp4}; do
 	[ -e "$clip" ] || { echo "lacks $clip"; continue; }
-	for streams in 1 "${STREAMS:-8}"; do
-		people gpu "$streams" "$clip" "$frames"
-		people cpu "$streams" "$clip" $((frames / 8))
+	for on in ${ON:-gpu cpu}; do
+		share=$([ "$on" = gpu ] || echo /8)
+		people "$on" 1 "$clip" $((frames$share))
+		people "$on" "${STREAMS:-8}" "$clip" $((frames$share / 4))
 	done
 done
 exit $failed
