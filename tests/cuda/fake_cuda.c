@@ -158,6 +158,26 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	LEAVE(CUDA_SUCCESS);
 }
 
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice other)
+{
+	ENTER(cuDeviceCanAccessPeer, false)
+	if (device == other || device >= fake.device_count || other >= fake.device_count)
+		LEAVE(CUDA_ERROR_INVALID_DEVICE);
+	*can = has("peers");
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext other, unsigned int flags)
+{
+	ENTER(cuCtxEnablePeerAccess, true)
+	if (other == NULL || other == current() || flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_CONTEXT);
+	if (current()->reaches[other->device])
+		LEAVE(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+	current()->reaches[other->device] = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	ENTER(cuDevicePrimaryCtxRetain, false)

@@ -17,8 +17,8 @@
  * - Calls without a current context, and handles that do not exist, are refused.
  *
  * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default
- * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_WITHOUT="managed pools shared":
- * kinds of memory that no GPU has;
+ * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_WITHOUT="managed pools shared
+ * peers": kinds of memory that no GPU has, and that no GPU reaches that of another;
  * FAKE_CUDA_KERNEL_MS: each kernel takes so long (default 0);
  * FAKE_CUDA_SMS: SMs of a GPU (default 132, which are divided by 8);
  * FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the function from now on, counted from 1, returns

@@ -63,6 +63,7 @@ struct piece {
 struct CUctx_st {
 	int device;
 	int retained;
+	bool reaches[DEVICES_MAX]; /* memory of other GPUs */
 };
 
 struct CUmemPoolHandle_st {

@@ -317,6 +317,28 @@ Test(cuda, memory_is_on_the_gpu_that_was_named)
 	cr_expect_eq(fake.used(), 0);
 }
 
+/* Copies between them go by way of the host otherwise. */
+Test(cuda, gpus_of_a_process_reach_each_others_memory)
+{
+	setenv("FAKE_CUDA_DEVICES", "3", 1);
+	use(GPU);
+	cr_expect_eq(fake.calls("cuDeviceCanAccessPeer"), 0);
+	use((struct frag_device){FRAG_DEVICE_CUDA, 2});
+	cr_expect_eq(fake.calls("cuCtxEnablePeerAccess"), 2);
+	fake.fail("cuCtxEnablePeerAccess", 1, 2); /* no memory: logged, and no more */
+	use((struct frag_device){FRAG_DEVICE_CUDA, 1});
+	cr_expect_eq(fake.calls("cuCtxEnablePeerAccess"), 6);
+}
+
+Test(cuda, gpus_that_do_not_reach_each_other_are_used_all_the_same)
+{
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	setenv("FAKE_CUDA_WITHOUT", "peers", 1);
+	use(GPU);
+	use((struct frag_device){FRAG_DEVICE_CUDA, 1});
+	cr_expect_eq(fake.calls("cuCtxEnablePeerAccess"), 0);
+}
+
 GPU_TEST(cuda, an_empty_tensor_has_a_device_and_no_memory)
 {
 	struct frag_tensor *empty, *copy;

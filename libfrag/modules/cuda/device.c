@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOG_TOPIC "cuda"
+#include <base/log.h>
+
 #include "device.h"
 
 static struct cuda_device devices[CUDA_DEVICES_MAX];
@@ -31,6 +34,45 @@ static int make_stream(struct cuda_device *device, struct frag_err *err)
 		       device->name);
 	cuda_device_leave();
 	return r;
+}
+
+/*
+ * Has `device` reach the memory of another GPU, so that copies between them do not go by way of the
+ * host. Where the machine cannot do so, they do.
+ */
+static void reach(const struct cuda_device *device, const struct cuda_device *other)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int can = 0;
+	int r = cuda_check(cu.cuDeviceCanAccessPeer(&can, device->device, other->device), &err,
+			   "cuDeviceCanAccessPeer");
+
+	if (r == 0 && can != 0)
+		r = cuda_device_enter(device, &err);
+	if (r == 0 && can != 0) {
+		CUresult result = cu.cuCtxEnablePeerAccess(other->context, 0);
+
+		/* the application may have asked for it */
+		if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+			r = cuda_check(result, &err, "cuCtxEnablePeerAccess");
+		cuda_device_leave();
+	}
+	if (r < 0 || can == 0)
+		log_info(NULL,
+			 "GPU %d does not reach the memory of GPU %d%s%s: copies go by the host",
+			 (int)device->id, (int)other->id, r < 0 ? ", " : "", r < 0 ? err.text : "");
+}
+
+static void reach_others(const struct cuda_device *device)
+{
+	for (int32_t id = 0; id < CUDA_DEVICES_MAX; id++) {
+		const struct cuda_device *other = cuda_device_of(id);
+
+		if (other == NULL)
+			continue;
+		reach(device, other);
+		reach(other, device);
+	}
 }
 
 static int open_device(struct cuda_device *device, struct frag_err *err)
@@ -117,6 +159,7 @@ int cuda_device_use(int32_t id, struct frag_err *err)
 	device->id = id;
 	if (open_device(device, err) < 0)
 		return -ENODEV;
+	reach_others(device);
 	if (atomic_load(&first) == NULL)
 		atomic_store(&first, device);
 	atomic_store_explicit(&device->ready, true, memory_order_release);

@@ -30,6 +30,8 @@
 	X(cuCtxPopCurrent_v2, (CUcontext * context))                                               \
 	X(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device))                                    \
 	X(cuCtxSynchronize, (void))                                                                \
+	X(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice other))                      \
+	X(cuCtxEnablePeerAccess, (CUcontext other, unsigned int flags))                            \
 	X(cuMemGetAllocationGranularity, (size_t * size, const CUmemAllocationProp *properties,    \
 					  CUmemAllocationGranularity_flags option))                \
 	X(cuMemCreate, (CUmemGenericAllocationHandle * handle, size_t size,                        \
