@@ -1,30 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants small mistakes in copies of the tree, one after the other, and prints those that no test
-notices. docs/TESTING.md, "Mutants", describes it.
+"""Plants small mistakes in a copy of the tree, all at once, and prints those that no test notices
+when it runs with one of them. docs/TESTING.md, "Mutants", describes it.
 
 usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched, ops"] [--jobs N]
                               [--only ID...] [--seconds N] [--patience N]
                               [--builds "plain asan tsan"] [--programs REGEX] [--keep-map] [--list]
-                              --plain MAKE --tsan MAKE --coverage FLAGS --asan FLAGS
+                              --plain MAKE --asan MAKE --tsan MAKE
 
-The two MAKE are the commands that build a whole tree, FLAGS those of gcc for single files;
-mk/mutate.mk passes them. Everything is kept in build-mutate: `tree.N` the copies, `tree.coverage`
-the one whose files count their lines, `map.json` and `counters` what each program has counted,
-`results` a line for each mutant that was tried.
-
-A mutant costs one compilation, and one link for each program that runs: make is asked once for the
-commands of a build (Commands).
+The three MAKE are the commands that build a whole tree; mk/mutate.mk passes them. Everything is
+kept in build-mutate: `tree` with its builds, `map.json` what each program reaches, `results` a line
+for each mutant that was tried, of which the last one counts.
 """
 import argparse
 import collections
 import concurrent.futures
 import contextlib
+import ctypes
 import hashlib
 import itertools
 import json
 import os
-import queue
 import random
 import re
 import shlex
@@ -41,6 +37,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
 import run  # noqa: E402
 from mutants import mutants_of  # noqa: E402
+from schema import with_mutants  # noqa: E402
 
 OUT = os.path.join(TOP, "build-mutate")
 EQUIVALENT = os.path.join(HERE, "equivalent")
@@ -50,8 +47,9 @@ SHELLS = ("driverd", "workerd", "workerd/host")
 BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
 BOUNDS_PLAIN = BOUNDS + ["--as=%d:" % (6 << 30)]
 SIM = "tests/sim/sim"
-# They tell ASan what memory nobody may touch.
-KNOW_ASAN = ["libfrag/src/base/arena.c", "libfrag/src/data/pool.c"]
+BUILDS = {"plain": "build", "asan": "build-asan", "tsan": "build-tsan"}
+# What runs with a checker, too.
+INNER = re.compile(r"tests/(unit|shared|conformance|operators)/")
 
 
 def room_of(path):
@@ -87,11 +85,12 @@ def files_of(tree):
             yield os.path.relpath(os.path.join(folder, f), tree)
 
 
-def tree_digest():
-    """What it depends on that no test notices a mutant."""
+def product_digest():
+    """What it depends on that no test notices a mutant, the test programs aside."""
     whole = hashlib.sha256()
     for path in files_of(TOP):
-        if not path.startswith(("docs/", "tests/mutate/")) and not os.path.islink(os.path.join(TOP, path)):
+        if not path.startswith(("docs/", "tests/mutate/")) and not re.match(r"tests/\w+/test_\w+\.(c|py)$", path) and \
+                not os.path.islink(os.path.join(TOP, path)):
             whole.update(("%s %s\n" % (path, digest(os.path.join(TOP, path)))).encode())
     return whole.hexdigest()[:16]
 
@@ -148,86 +147,141 @@ def kill_marked(mark):
             pass
 
 
-class Tree:
-    """A copy of the working tree with its builds."""
+class Reached:
+    """Shared memory in which functions with mutants mark their bytes."""
 
-    def __init__(self, name, makes):
-        self.path = os.path.join(OUT, "tree.%s" % name)
-        self.whole = self.path + ".whole"  # holds a key while the copy has no mistake in it
+    def __init__(self, size):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.shmat.restype = ctypes.c_void_p
+        self.id = self.libc.shmget(0, ctypes.c_size_t(size), 0o1666)
+        at = self.libc.shmat(self.id, None, 0) if self.id >= 0 else ctypes.c_void_p(-1).value
+        if at == ctypes.c_void_p(-1).value:
+            raise SystemExit("mutate: no shared memory of %d bytes: %s; see ipcs -l"
+                             % (size, os.strerror(ctypes.get_errno())))
+        self.bytes = (ctypes.c_char * size).from_address(at)
+
+    def close(self):
+        """The numbers that were marked."""
+        found = [i for i, b in enumerate(self.bytes.raw) if b]
+        self.libc.shmdt(ctypes.c_void_p(ctypes.addressof(self.bytes)))
+        self.libc.shmctl(self.id, 0, None)  # IPC_RMID
+        return found
+
+
+class Tree:
+    """A copy of the working tree with all mutants, and its builds."""
+
+    def __init__(self, makes):
+        self.path = os.path.join(OUT, "tree")
         cores = str(os.cpu_count() or 1)
         self.makes = {k: shlex.split(m.replace("$(nproc)", cores)) for k, m in makes.items()}
         self.env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 
-    def is_whole(self, key):
-        with open(self.whole, "w") as f:
-            f.write(key)
-
-    def refresh(self):
-        """Makes the copy equal to the working tree, whose build it takes the first time. Files keep
-        their times, so that make finds in the build what is up to date."""
+    def refresh(self, planted):
+        """Makes the copy equal to the working tree, but for the files of {path: text}, and takes
+        its build the first time. Files keep their times, so that make finds what is up to date."""
         wanted = set(files_of(TOP))
-        for path in wanted:
+        for path in wanted - set(planted):
             here, there = os.path.join(TOP, path), os.path.join(self.path, path)
             os.makedirs(os.path.dirname(there), exist_ok=True)
             if os.path.islink(here) or not os.path.exists(there) or digest(here) != digest(there):
-                if os.path.lexists(there):
+                was_planted = os.path.lexists(there)
+                if was_planted:
                     os.unlink(there)
                 shutil.copy2(here, there, follow_symlinks=False)
+                if was_planted and not os.path.islink(there):
+                    os.utime(there)
         for path in set(files_of(self.path)) - wanted:
             os.unlink(os.path.join(self.path, path))
         if os.path.isdir(os.path.join(TOP, "build")) and not os.path.isdir(os.path.join(self.path, "build")):
             subprocess.run(["cp", "-a", os.path.join(TOP, "build"), self.path], check=True)
+        for path, text in planted.items():
+            place = os.path.join(self.path, path)
+            if not os.path.exists(place) or read(place) != text:
+                with open(place, "w", encoding="utf-8") as f:
+                    f.write(text)
 
-    def copy(self, other):
-        shutil.rmtree(self.path, ignore_errors=True)
-        subprocess.run(["cp", "-aT", other.path, self.path], check=True)
-
-    def make(self, kind, *arguments, output=None):
-        """Returns whether make succeeded."""
+    def make(self, kind, *arguments):
+        """(whether make succeeded, output)."""
         done = subprocess.run(self.makes[kind] + list(arguments), cwd=self.path, env=self.env,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace")
-        if output is not None:
-            output.append(done.stdout)
-        return done.returncode == 0
-
-    def shell(self, command):
-        """Runs a command of make; mutants stay out of ccache. Returns (whether it succeeded,
-        output)."""
-        done = subprocess.run(command, cwd=self.path, env=dict(self.env, CCACHE_DISABLE="1"),
-                              shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace")
         return done.returncode == 0, done.stdout
 
-    def build(self, kind):
-        return "build-tsan" if kind == "tsan" else "build"
+    def plant(self, mutants, numbers, refused, wanted):
+        """Builds with all of them but those that gcc does not take, which join refused, what the
+        programs need whose names match."""
+        while True:
+            texts = {}
+            for path in {m.path for m in mutants}:
+                own = [m for m in mutants if m.path == path and m.id not in refused]
+                source = read(os.path.join(TOP, path))
+                texts[path], unable = with_mutants(path, source, own, numbers)
+                refused.update((m.id, "schema.py cannot copy its function") for m in unable)
+            self.refresh(texts)
+            names = programs_of(self, wanted)
+            only = [os.path.join(BUILDS["plain"], n) for n in names if not is_script(n)]
+            good, output = self.make("plain", "-k", *(only if only and len(only) == len(names) else ["tests"]))
+            found = set(map(int, re.findall(r"\bmutant-(\d+):\d+:\d+: (?:fatal )?error", output)))
+            more = {m.id: "the compiler" for m in mutants if numbers[m.id] in found}
+            if not found:
+                places = set(re.findall(r"(?m)^(\S+?):\d+:\d+: (?:fatal )?error", output))
+                more = {m.id: "gcc does not take the copies of its file" for m in mutants if m.path in places}
+            if good:
+                return
+            if not set(more) - set(refused):
+                raise SystemExit("mutate: the build fails:\n%s" % output[-3000:])
+            refused.update(more)
 
-    def run(self, kind, name, limit_s, environment=()):
-        """Returns (why it failed, empty when it did not; seconds)."""
-        build = os.path.join(self.path, self.build(kind))
+    def is_same(self, mutant):
+        """Whether the object file is the same as without it, debugging information aside."""
+        _, output = self.make("plain", "-n", "-W", mutant.path, "tests")
+        line = next((l for l in output.replace("\\\n", " ").splitlines()
+                     if re.search(r" -c %s( |$)" % re.escape(mutant.path), l)), None)
+        if line is None:
+            return False
+        source, texts = read(os.path.join(TOP, mutant.path)), []
+        copy = os.path.join(os.path.dirname(mutant.path), "same.tmp.c")
+        place = os.path.join(self.path, copy)
+        line = re.sub(r" -c \S+", " -c " + copy, re.sub(r" -MM?D| -MP| -MF \S+", "", line))
+        for text in (source, mutant.apply(source)):
+            with open(place, "w", encoding="utf-8") as f:
+                f.write(text)
+            done = subprocess.run("%s -o %s.o && strip -g %s.o" % (re.sub(r" -o \S+", "", line), copy, copy),
+                                  shell=True, cwd=self.path, capture_output=True)
+            texts.append(digest(place + ".o") if done.returncode == 0 else "")
+        for made in (place, place + ".o"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(made)
+        return texts[0] == texts[1] != ""
+
+    def run(self, kind, name, limit_s, planted=0, fail_fast=True):
+        """(what failed, seconds)."""
+        build = os.path.join(self.path, BUILDS[kind])
         mark = "mutant-" + uuid.uuid4().hex
-        env = dict(environment, TEST_MUTANT=mark)
-        bounds = BOUNDS_PLAIN if kind in ("plain", "coverage") else BOUNDS
+        env = dict(TEST_MUTANT=mark, PLANTED=str(planted))
+        bounds = BOUNDS_PLAIN if kind == "plain" else BOUNDS
         started = time.monotonic()
         try:
             if name == SIM:
-                runs = "300" if kind == "coverage" else "2000"
+                runs = "300" if planted < 0 else "2000"
                 status, output, _, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
                                                   dict(os.environ, **env), limit_s)
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
             else:
-                if name.startswith(("integration/", "hostile/")):
+                if is_script(name):
                     tests = os.path.join(self.path, "tests")
                     command = [sys.executable, os.path.join(tests, "integration", "cluster.py"),
-                               os.path.join(tests, name + ".py"), "-f"]
+                               os.path.join(tests, name + ".py")] + ["-f"] * fail_fast
                 else:
-                    command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120", "--fail-fast"]
+                    command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120"] + \
+                        ["--fail-fast"] * fail_fast
                 checker = {"asan": "sanitized", "tsan": "threads"}.get(kind)
                 command = bounds + command
                 failed = run.run_program(command, name, build, checker, limit_s, env).failed
         finally:
             kill_marked(mark)
-        return (failed[0] if failed else ""), time.monotonic() - started
+        return failed, time.monotonic() - started
 
 
 def is_script(name):
@@ -240,16 +294,8 @@ def programs_of(tree, wanted):
     names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)] + [SIM]
     names = [n for n in dict.fromkeys(names) if re.search(wanted, n) and
              (not run.ONCE.search(n) or n.endswith("/test_python"))]
-    if not names:
-        raise SystemExit("mutate: no test program is called like %r; leave BY out, or see tests/" % wanted)
     # The long ones first, so that the two ends meet.
     return sorted(names, key=lambda n: not is_script(n))
-
-
-def targets_of(build, names):
-    """What make builds to run them."""
-    programs = [os.path.join(build, n) for n in names if not is_script(n)]
-    return programs + ["all"] * any(map(is_script, names))
 
 
 def source_of(name):
@@ -257,315 +303,110 @@ def source_of(name):
         os.path.join(TOP, name + ".c" if name != SIM else "tests/sim/main.c")
 
 
-class Commands:
-    """How make makes each file of a build, and from which others."""
-
-    def __init__(self, tree, kind, targets):
-        output = []
-        if not tree.make(kind, "-n", "-B", *targets, output=output):
-            raise SystemExit("mutate: %s" % output[0][-2000:])
-        self.obj = os.path.join(tree.build(kind), "obj")
-        self.of, self.compiled, self.inputs = {}, collections.defaultdict(list), {}
-        for line in output[0].replace("\\\n", " ").splitlines():
-            words = line.split()
-            if "-o" in words[:-1]:
-                target = words[words.index("-o") + 1]
-            elif "rcs" in words:
-                target = words[words.index("rcs") + 1]
-            else:
-                continue
-            inputs = {w for w in words if w.endswith((".o", ".a")) and w != target}
-            if not inputs and "-c" not in words:
-                continue  # nothing of the product is in it
-            self.of[target], self.inputs[target] = line, inputs
-            if "-c" in words:
-                self.compiled[words[words.index("-c") + 1]].append(target)
-        self.depends = collections.defaultdict(list)  # object: the headers that it includes
-        for target in self.of:
-            place = os.path.join(tree.path, target[:-2] + ".d")
-            if target.endswith(".o") and os.path.exists(place):
-                for header in set(re.findall(r"\S+\.h(?=\s|$)", read(place))):
-                    self.depends[header].append(target)
-
-    def objects(self, path):
-        """The objects that are made from a source; from a header only those of the product."""
-        if path.endswith(".c"):
-            return self.compiled[path]
-        rooms = tuple(os.path.join(self.obj, r) for r in ROOMS)
-        return [o for o in self.depends[path] if o.startswith(rooms)]
-
-
 class Map:
-    """Which program reaches which line, measured with gcov, and how long each takes. gcov looks at
-    a file's counters when they are asked for."""
+    """Which program calls the function of which mutant, how long each takes, and what of it fails
+    without a mutant."""
 
-    FILE, COUNTERS = os.path.join(OUT, "map.json"), os.path.join(OUT, "counters")
+    FILE = os.path.join(OUT, "map.json")
 
-    def __init__(self, data, commands, wanted):
-        self.data, self.commands, self.wanted = data, commands, wanted
-        self.times = collections.defaultdict(lambda: 20.0, data["seconds"])
-        self.changed = {n for n in data["programs"] if not os.path.exists(source_of(n)) or
-                        digest(source_of(n)) != data["programs"][n]}
-        self.taken_lines = {}
+    def __init__(self, tree, mutants, numbers, product):
+        self.tree, self.lock = tree, threading.Lock()
+        self.programs = {}
+        key = repr((product, sorted(numbers.items())))
+        self.key = hashlib.sha256(key.encode()).hexdigest()[:16]
+        self.ids = {numbers[m.id]: m.id for m in mutants}
+        self.all = json.loads(read(self.FILE)) if os.path.exists(self.FILE) else {}
 
-    @staticmethod
-    def get(pristine, makes, flags, commands, jobs, keep, names, files):
-        """Measures those programs in those files, unless it is known."""
-        if os.path.exists(Map.FILE):
-            data = json.loads(read(Map.FILE))
-            if keep or (data["tree"] == tree_digest() and set(names) <= set(data["programs"]) and
-                        files <= set(data["files"])):
-                return Map(data, commands, names)
-        print("mutate: measuring which test reaches which line", flush=True)
-        tree = Tree("coverage", makes)
-        tree.copy(pristine)
+    def measure(self, names, jobs, keep):
+        """Runs those that are not known."""
+        def one(name):
+            known = self.all.get(name, {})
+            if known and (keep or (known["key"] == self.key and known["source"] == digest(source_of(name)))):
+                return
+            reached = Reached(max(self.ids) + 1)
+            try:
+                failed, seconds = self.tree.run("plain", name, 600, -1 - reached.id, False)
+            finally:
+                numbers = reached.close()
+            row = dict(key=self.key, source=digest(source_of(name)), seconds=seconds, failed=failed,
+                       reached=[self.ids[n] for n in numbers if n in self.ids])
+            with self.lock:
+                self.all[name] = row
+                with open(self.FILE, "w") as f:
+                    json.dump(self.all, f)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            compile_one = lambda o: tree.shell("rm -f %s; %s -w %s" % (o, commands.of[o], flags))
-            counted = {o for f in files if f.endswith(".c") for o in commands.objects(f)}
-            for good, output in pool.map(compile_one, counted):
-                if not good:
-                    raise SystemExit("mutate: %s" % output)
-        # In the order of make, in which libraries stand before what is linked with them.
-        for target, line in commands.of.items():
-            if not target.endswith(".o") and commands.inputs[target] & counted:
-                counted.add(target)
-                good, output = tree.shell(line if "rcs" in line.split() else line + " --coverage")
-                if not good:
-                    raise SystemExit("mutate: %s" % output)
-        shutil.rmtree(Map.COUNTERS, ignore_errors=True)
-        data = {"tree": tree_digest(), "programs": {}, "seconds": {}, "files": {}}
-        strip = str(len(tree.path.strip("/").split("/")))
-
-        def measure(name):
-            folder = os.path.join(Map.COUNTERS, name.replace("/", "."))
-            os.makedirs(folder)
-            _, data["seconds"][name] = tree.run("coverage", name, 600,
-                                                {"GCOV_PREFIX": folder, "GCOV_PREFIX_STRIP": strip})
-            data["programs"][name] = digest(source_of(name))
-
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(measure, names))
-        data["files"] = {p: digest(os.path.join(TOP, p)) for p in files}
-        with open(Map.FILE, "w") as f:
-            json.dump(data, f)
-        return Map(data, commands, names)
-
-    def taken(self, name, path):
-        """The lines of a file that a program has taken; None where it has counted none."""
-        if (name, path) not in self.taken_lines:
-            lines = None
-            folder = os.path.join(Map.COUNTERS, name.replace("/", "."))
-            notes = os.path.join(OUT, "tree.coverage")
-            counters = [os.path.join(folder, o[:-2] + ".gcda") for o in self.commands.objects(path)]
-            # A header that half the product includes is taken by others in the same way.
-            for counted in list(filter(os.path.exists, counters))[:20]:
-                note = counted[:-5] + ".gcno"
-                with contextlib.suppress(FileExistsError):
-                    os.symlink(os.path.join(notes, os.path.relpath(note, folder)), note)
-                out = subprocess.run(["gcov", "--json-format", "--stdout", counted], cwd=notes, capture_output=True,
-                                     text=True).stdout
-                for f in (f for text in out.splitlines() for f in json.loads(text)["files"]):
-                    if f["file"] == path:
-                        lines = (lines or set()) | {l["line_number"] for l in f["lines"] if l["count"]}
-            self.taken_lines[name, path] = lines
-        return self.taken_lines[name, path]
+            list(pool.map(one, names))
+        self.programs = {n: self.all[n] for n in names}
 
     def near(self, mutant):
-        """The programs that reach the mutant's line, the nearest first; where none does, or the
-        file has changed since, those that reach the file. What was not measured comes last."""
+        """The programs that reach the mutant's function, the nearest first."""
         words = set(re.split(r"\W|_", mutant.path)) - {"c", "h", "src", "libfrag", "core"}
-        numbers = set(range(mutant.line, mutant.last_line + 1))
         header = "/%s.h" % os.path.splitext(os.path.basename(mutant.path))[0]
-        known = self.data["files"].get(mutant.path, "")
-        moved = known != digest(os.path.join(TOP, mutant.path))
 
         def order(name):
             like = len(words & set(re.split(r"\W|_", os.path.basename(name))))
             includes = header in read(source_of(name))
-            return (is_script(name), self.times[name] - 2 * like - 4 * includes)
+            return (is_script(name), self.programs[name]["seconds"] - 2 * like - 4 * includes)
 
-        files, last, is_reached = [], [], False
-        for name in sorted(self.wanted, key=order):
-            lines = self.taken(name, mutant.path)
-            if not known or name not in self.data["programs"] or name in self.changed:
-                last.append(name)
-            elif lines is not None and (moved or lines & numbers):
-                is_reached = True
-                yield name
-            elif lines:
-                files.append(name)
-        # A line that gcov does not know may be in the middle of a statement.
-        yield from [] if is_reached else files
-        yield from last
+        return sorted((n for n, p in self.programs.items() if mutant.id in p["reached"]), key=order)
 
 
 class Unfinished(Exception):
     """The time of the whole run is over."""
 
 
-class Refused(Exception):
-    """The linker did not take a mutant."""
+class Judge:
+    """Each kind of build gets `patience` seconds for a mutant, and none after `deadline`."""
 
-
-class Worker:
-    """Tries mutants in a tree of its own. Each kind of build gets `patience` seconds for a mutant,
-    and none after `deadline`."""
-
-    fails_anyway = {}  # (kind, name): what a program without a mutant reports
-
-    def __init__(self, tree, pristine, key, coverage, commands, asan, builds, patience, deadline):
-        self.tree, self.pristine, self.key, self.map = tree, pristine, key, coverage
-        self.commands, self.asan, self.builds = commands, asan, builds
+    def __init__(self, tree, map_, numbers, patience, deadline):
+        self.tree, self.map, self.numbers = tree, map_, numbers
         self.patience, self.deadline = patience, deadline
-        self.made = set()  # what is not as in the pristine tree
-        self.path = self.source = self.mistaken = ""
+        self.anyway = {}  # (kind, name): what a program without a mutant reports
 
-    def of_kind(self, kind):
-        """(the commands, what is added to those of gcc). ASan is only for the mutated file and
-        KNOW_ASAN, in programs that are otherwise plain."""
-        return (self.commands["plain"], "-w " + self.asan) if kind == "asan" else (self.commands[kind], "")
+    def fails_anyway(self, kind, name, limit_s):
+        if (kind, name) not in self.anyway:
+            self.anyway[kind, name] = names_of(self.map.programs[name]["failed"]) if kind == "plain" and \
+                self.map.programs[name]["failed"] else \
+                names_of(self.tree.run(kind, name, limit_s, fail_fast=False)[0])
+        return self.anyway[kind, name]
 
-    def make(self, target, kind):
-        """Whether target could be made; what gcc says."""
-        commands, flags = self.of_kind(kind)
-        line = commands.of[target]
-        self.made.add(target)
-        if target.endswith(".o"):
-            return self.tree.shell(line + " " + flags)
-        if target.endswith(".a"):
-            return self.tree.shell(line)
-        # What make compiles and links in one step is compiled once.
-        found = re.search(r"\S+\.c(?=\s)", line)
-        if found:
-            own = target + ".o"
-            if not os.path.exists(os.path.join(self.tree.path, own)):
-                head = re.sub(r"\S+\.[oa](?=\s)|-MF \S+|-MMD|-MP|-l\S+|-Wl,\S+", "", line[:line.rindex(" -o ")])
-                good, output = self.tree.shell("%s -c -o %s" % (head, own))
-                if not good:
-                    return good, output
-            line = line.replace(found.group(), own)
-        return self.tree.shell(line + " -Wl,-S " + flags)
+    def fails(self, kind, name, number, limit_s):
+        """What a program reports with that mutant and not without it; empty when nothing."""
+        failed, seconds = self.tree.run(kind, name, limit_s, number)
+        # A test with a clock may fail on a busy machine, and a slow one reach its limit there.
+        if failed and seconds < limit_s and (self.map.programs[name]["seconds"] > 1 or "unit" not in name):
+            failed, seconds = self.tree.run(kind, name, limit_s, number)
+        anyway = self.fails_anyway(kind, name, limit_s) if failed else set()
+        if anyway:
+            failed = self.tree.run(kind, name, limit_s, number, fail_fast=False)[0]
+        return next((f for f in failed if not names_of([f]) <= anyway), "")
 
-    def objects(self, kind, text):
-        """Makes the objects of that text of the mutated file; whether they could be made."""
-        self.restore()
-        with open(os.path.join(self.tree.path, self.path), "w", encoding="utf-8") as f:
-            f.write(text)
-        commands = self.of_kind(kind)[0]
-        sources = [self.path] + [p for p in KNOW_ASAN if kind == "asan" and p != self.path]
-        return all(self.make(o, kind)[0] for p in sources for o in commands.objects(p))
-
-    def link(self, name, kind):
-        """Links what a program needs and what depends on the mutated file; what the linker says."""
-        commands, _ = self.of_kind(kind)
-        program = os.path.join(self.tree.build(kind), name)
-        has_libraries = is_script(name) or "-lfrag" in commands.of[program]
-
-        def is_wanted(target):
-            if ".so" in os.path.basename(target):
-                return has_libraries
-            return target == program or target.endswith(".a") or \
-                (is_script(name) and "/tests/" not in target and not target.endswith(".o"))
-
-        for target, inputs in commands.inputs.items():
-            if target not in self.made and inputs & self.made and is_wanted(target):
-                good, output = self.make(target, kind)
-                if not good:
-                    return output
-        return ""
-
-    def restore(self):
-        for target in self.made:
-            shutil.copy2(os.path.join(self.pristine.path, target),
-                         os.path.join(self.tree.path, target))
-        self.made = set()
-
-    def is_same(self, target):
-        """Whether an object holds what it does without a mistake, debugging information aside."""
-        texts = []
-        for tree in (self.pristine, self.tree):
-            place, made = self.tree.path + ".o", os.path.join(tree.path, target)
-            subprocess.run(["strip", "-g", "-o", place, made], check=True)
-            texts.append(digest(place))
-            os.unlink(place)
-        return texts[0] == texts[1]
-
-    def attempt(self, mutant):
-        """(status, what noticed it)."""
-        if os.path.exists(self.tree.whole):
-            os.unlink(self.tree.whole)
-        place = os.path.join(self.tree.path, mutant.path)
-        self.path, self.source, state = mutant.path, read(place), os.stat(place)
-        self.mistaken = mutant.apply(self.source)
-        try:
-            if not self.objects("plain", self.mistaken):
-                return "refused", "the compiler"
-            if not self.made:
-                return "refused", "none of the programs has the file"
-            if all(self.is_same(o) for o in self.made):
-                return "same", "the object file is the same"
-            ran = []
-            by = self.noticed("plain", self.map.near(mutant), ran)
-            inner = [n for n in ran if re.match(r"tests/(unit|shared|conformance|operators)/", n)]
-            for kind, slower in (("asan", 4), ("tsan", 10)):
-                if by or kind not in self.builds:
-                    continue
-                if kind == "tsan" and "atomic_" not in self.source:
-                    continue
-                self.objects(kind, self.mistaken)
-                by = self.noticed(kind, inner, [], slower)
-            return ("caught", by) if by else ("survived", "%d programs ran" % len(ran))
-        except Refused as refused:
-            return "refused", "the linker: %s" % str(refused)[-200:]
-        finally:
-            self.restore()
-            with open(place, "w", encoding="utf-8") as f:
-                f.write(self.source)
-            os.utime(place, ns=(state.st_atime_ns, state.st_mtime_ns))
-            self.tree.is_whole(self.key)
-
-    def without(self, kind, name, limit_s):
-        """What a program reports without a mutant."""
-        if kind != "asan":
-            return self.pristine.run(kind, name, limit_s)[0]
-        self.objects(kind, self.source)
-        why = self.link(name, kind) or self.tree.run(kind, name, limit_s)[0]
-        self.objects(kind, self.mistaken)
-        return why
-
-    def noticed(self, kind, names, ran, slower=1):
-        """The name of the first program that fails; empty when none does. ran: those that ran."""
-        begin = time.monotonic()
-        for name in names:
+    def noticed(self, kind, mutant, tried):
+        """What notices it. tried: {"kind name": the program's source} of those that did not."""
+        begin, slower = time.monotonic(), {"plain": 1, "asan": 4, "tsan": 10}[kind]
+        for name in self.map.near(mutant):
+            mark, source = "%s %s" % (kind, name), digest(source_of(name))
+            if tried.get(mark) == source or (kind != "plain" and not INNER.match(name)):
+                continue
             if time.monotonic() > self.deadline:
                 raise Unfinished
             if time.monotonic() - begin > self.patience:
                 break
-            if self.fails_anyway.get((kind, name)):
-                continue
-            output = self.link(name, kind)
-            if output:
-                raise Refused(output)
-            ran.append(name)
-            limit_s = (10 + 4 * self.map.times[name]) * slower
-            why, seconds = self.tree.run(kind, name, limit_s)
-            if not why:
-                continue
-            # A test with a clock may fail on a busy machine, and a slow one reach its limit there.
-            if seconds < limit_s and (self.map.times[name] > 1 or "unit" not in name):
-                why, seconds = self.tree.run(kind, name, limit_s)
-            if why and (seconds >= limit_s or (kind, name) not in self.fails_anyway):
-                self.fails_anyway[kind, name] = self.without(kind, name, limit_s)
-            if why and not self.fails_anyway[kind, name]:
+            limit_s = (10 + 4 * self.map.programs[name]["seconds"]) * slower
+            why = self.fails(kind, name, self.numbers[mutant.id], limit_s)
+            if why:
                 return "%s%s: %s" % ("" if kind == "plain" else kind + " ", name, why.split("\n")[0][:100])
-            if seconds >= limit_s:
-                self.fails_anyway[kind, name] = ""  # it was too slow this time
+            tried[mark] = source
         return ""
 
 
-def load_results(tree):
+def names_of(failed):
+    return {f.split(": ")[0] for f in failed}
+
+
+def load_results(product):
     """{id: result}. What was caught stays so while the mutated file is the same, what survived
-    while nothing changes."""
+    while the product and the programs that were tried are."""
     found = {}
     if os.path.exists(os.path.join(OUT, "results")):
         with open(os.path.join(OUT, "results")) as f:
@@ -573,7 +414,7 @@ def load_results(tree):
                 r = json.loads(line)
                 place = os.path.join(TOP, r["path"])
                 if os.path.exists(place) and digest(place) == r["file"] and \
-                        (r["status"] != "survived" or (r["tree"] == tree and r["id"] not in found)):
+                        (r["status"] != "survived" or r["product"] == product):
                     found[r["id"]] = r
     return found
 
@@ -616,103 +457,117 @@ def main():
     p.add_argument("--patience", type=float, default=60, help="seconds of tests for a mutant in each kind of build")
     p.add_argument("--builds", default="plain asan tsan", help="the builds whose test programs run")
     p.add_argument("--programs", default="", metavar="REGEX", help="runs only test programs whose names match")
-    p.add_argument("--keep-map", action="store_true", help="measures nothing: changed tests are tried for every mutant")
+    p.add_argument("--keep-map", action="store_true", help="measures only programs that were never measured")
     p.add_argument("--list", action="store_true", help="prints the mutants and tries none")
-    for kind in ("plain", "asan", "tsan", "coverage"):
+    for kind in BUILDS:
         p.add_argument("--" + kind, required=True)
     args = p.parse_args()
-    makes = {k: getattr(args, k) for k in ("plain", "tsan")}
     started = time.monotonic()
     listed = known_equivalents()
-    orders = [list(draw(args.seed, part.split())) for part in args.room.split(",")]
-    if args.only:
-        orders = [[m for order in orders for m in order if m.id in args.only]]
+    # Some that are drawn are not counted: the next ones take their places.
+    orders = [list(itertools.islice(draw(args.seed, part.split()), args.count * 3 // 2 + 10))
+              for part in args.room.split(",")]
+    drawn = {m.id: m for order in orders for m in order}
     if args.list:
         for m in itertools.chain(*(order[:args.count] for order in orders)):
             print("%s:%d: %s (%s)\n- %s\n+ %s" % (m.path, m.line, m.rule, m.id, m.before, m.after))
         return 0
     os.makedirs(OUT, exist_ok=True)
     print("mutate: seed %d" % args.seed, flush=True)
-    tree = tree_digest()
-    stored = {} if args.only else load_results(tree)
-    pristine = Tree(0, makes)
-    pristine.refresh()
-    builds = args.builds.split()
-    names = programs_of(pristine, args.programs)
-    commands = {}
-    for kind in {"plain", *builds} - {"asan"}:
-        output, targets = [], targets_of(pristine.build(kind), names)
-        if not pristine.make(kind, *targets, output=output):
-            raise SystemExit("mutate: %s: %s" % (kind, output[0]))
-        commands[kind] = Commands(pristine, kind, targets)
-    print("mutate: built in %d s" % (time.monotonic() - started), flush=True)
-    # Some that are drawn are not counted.
-    files = {m.path for order in orders for m in order[:args.count * 4 // 3]}
-    coverage = Map.get(pristine, makes, args.coverage, commands["plain"], args.jobs, args.keep_map,
-                       names, files)
-    print("mutate: measured after %d s" % (time.monotonic() - started), flush=True)
-    idle = queue.Queue()
-
-    def prepare(n):
-        copy, key = Tree(n + 1, makes), tree + args.builds
-        idle.put(Worker(copy, pristine, key, coverage, commands, args.asan, builds, args.patience,
-                        started + args.seconds))
-        if not os.path.exists(copy.whole) or read(copy.whole) != key:
-            copy.copy(pristine)
-
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(prepare, range(args.jobs)))
-    print("mutate: prepared in %d s" % (time.monotonic() - started), flush=True)
-
-    results, lock = [], threading.Lock()
+    product, lock = product_digest(), threading.Lock()
+    results = load_results(product)
+    refused = {i: r["by"] for i, r in results.items() if r["status"] == "refused" and i in drawn}
     log = open(os.path.join(OUT, "results"), "a")
 
-    def try_one(mutant):
-        row = {"tree": tree, "file": digest(os.path.join(TOP, mutant.path)), "id": mutant.id, "path": mutant.path,
-               "line": mutant.line, "rule": mutant.rule, "before": mutant.before, "after": mutant.after}
-        begin = time.monotonic()
-        if mutant.key() in listed:
-            row.update(status="listed", by="tests/mutate/equivalent")
-        elif mutant.id in stored:
-            row = stored[mutant.id]
-        else:
-            worker = idle.get()
-            try:
-                status, by = worker.attempt(mutant)
-            except Unfinished:
-                return
-            finally:
-                idle.put(worker)
-            row.update(status=status, by=by, seconds=round(time.monotonic() - begin, 1))
+    def store(m, status, by, **more):
+        row = dict(product=product, file=digest(os.path.join(TOP, m.path)), id=m.id, path=m.path,
+                   line=m.line, rule=m.rule, before=m.before, after=m.after, status=status, by=by,
+                   **more)
         with lock:
-            results.append(row)
-            if row["status"] in ("caught", "survived"):
-                done = sum(r["status"] in ("caught", "survived") for r in results)
-                print("%4d %s:%d %s: %s: %s" % (done, row["path"], row["line"], row["rule"], row["status"], row["by"]), flush=True)
-            if row["status"] != "listed" and mutant.id not in stored:
-                log.write(json.dumps(row) + "\n")
-                log.flush()
+            results[m.id] = row
+            log.write(json.dumps(row) + "\n")
+            log.flush()
+            if status in ("caught", "survived"):
+                print("%s:%d %s: %s: %s" % (m.path, m.line, m.rule, status, by), flush=True)
 
-    # Mutants that are not counted are replaced by the next ones.
-    def work(mutants, before):
-        while time.monotonic() - started < args.seconds:
-            with lock:
-                if sum(r["status"] in ("caught", "survived") for r in results[before:]) >= args.count:
-                    return
-                mutant = next(mutants, None)
-            if mutant is None:
+    planted = list(drawn.values())
+    numbers = {m.id: len(orders) * i + k + 1
+               for k, order in enumerate(orders) for i, m in enumerate(order)}
+    tree = Tree({k: getattr(args, k) for k in BUILDS})
+    tree.plant(planted, numbers, refused, args.programs)
+    for m in planted:
+        if m.id in refused and m.id not in results:
+            store(m, "refused", refused[m.id])
+    print("mutate: built in %d s, %d refused" % (time.monotonic() - started, len(refused)), flush=True)
+    reach = Map(tree, planted, numbers, product)
+    names = programs_of(tree, args.programs)
+    if not names:
+        raise SystemExit("mutate: no test program is called like %r; leave BY out, or see tests/" % args.programs)
+    reach.measure(names, args.jobs, args.keep_map)
+    print("mutate: measured after %d s" % (time.monotonic() - started), flush=True)
+    judge = Judge(tree, reach, numbers, args.patience, started + args.seconds)
+
+    def is_open(m):
+        """Whether tests may still notice it."""
+        return m.key() not in listed and results.get(m.id, {"status": "survived"})["status"] == "survived"
+
+    def chosen():
+        """The first COUNT of each part that count."""
+        for order in orders:
+            counted = [m for m in order if not args.only or m.id in args.only]
+            yield from [m for m in counted if m.key() not in listed and
+                        results.get(m.id, {}).get("status") not in ("refused", "same")][:args.count]
+
+    def try_one(kind, m):
+        old = {} if args.only else results.get(m.id, {})
+        tried = dict(old.get("tried", {}))
+        try:
+            by = judge.noticed(kind, m, tried)
+        except Unfinished:
+            return
+        finally:
+            ran = "%d programs ran" % len(tried)
+        if by:
+            store(m, "caught", by)
+        elif not old and tree_locked(lambda: tree.is_same(m)):
+            store(m, "same", "the object file is the same")
+        elif tried != old.get("tried"):
+            store(m, "survived", ran, tried=tried, reached=reach.near(m))
+
+    same_lock = threading.Lock()
+
+    def tree_locked(f):
+        with same_lock:
+            return f()
+
+    def run_kind(kind, mutants):
+        if kind != "plain":
+            mutants = [m for m in mutants if m.id in results and
+                       (kind != "tsan" or "atomic_" in read(os.path.join(TOP, m.path)))]
+            names = sorted({n for m in mutants for n in reach.near(m) if INNER.match(n)})
+            if not names:
                 return
-            try_one(mutant)
-
-    for order in orders:
-        mutants, before = iter(order), len(results)
+            good, output = tree.make(kind, *(os.path.join(BUILDS[kind], n) for n in names))
+            if not good:
+                raise SystemExit("mutate: %s: %s" % (kind, output[-3000:]))
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            for done in [pool.submit(work, mutants, before) for _ in range(args.jobs)]:
-                done.result()
-    survivors = show(results)
-    for (kind, name), why in sorted(Worker.fails_anyway.items()):
+            list(pool.map(lambda m: try_one(kind, m), mutants))
+
+    for kind in args.builds.split():
+        done = set()
+        while True:
+            more = [m for m in chosen() if m.id not in done and is_open(m)]
+            if not more or time.monotonic() - started > args.seconds:
+                break
+            run_kind(kind, more)
+            done.update(m.id for m in more)
+    counted = {m.id for m in chosen()}
+    rows = [results[i] for i in drawn if i in results and (i in counted or results[i]["status"] in ("refused", "same"))]
+    rows += [dict(path=m.path, status="listed") for m in drawn.values() if m.key() in listed]
+    survivors = show(rows)
+    for (kind, name), why in sorted(judge.anyway.items()):
         if why:
-            print("not used, because it fails without a mutant: %s %s: %s" % (kind, name, why.split("\n")[0]))
+            print("without a mutant, too, these fail: %s %s: %s" % (kind, name, ", ".join(sorted(why))))
     print("mutate: seed %d, %d s, %d survivors" % (args.seed, time.monotonic() - started, len(survivors)))
     return 0
 
