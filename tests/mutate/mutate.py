@@ -5,7 +5,7 @@ when it runs with one of them. docs/TESTING.md, "Mutants", describes it.
 
 usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched, ops"] [--jobs N]
                               [--only ID...] [--seconds N] [--patience N]
-                              [--builds "plain asan tsan"] [--programs REGEX] [--keep-map] [--list]
+                              [--builds "plain leak asan tsan"] [--programs REGEX] [--keep-map] [--list]
                               --plain MAKE --asan MAKE --tsan MAKE
 
 The three MAKE are the commands that build a whole tree; mk/mutate.mk passes them. Everything is
@@ -47,7 +47,9 @@ SHELLS = ("driverd", "workerd", "workerd/host")
 BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
 BOUNDS_PLAIN = BOUNDS + ["--as=%d:" % (6 << 30)]
 SIM = "tests/sim/sim"
-BUILDS = {"plain": "build", "asan": "build-asan", "tsan": "build-tsan"}
+# The second is the first with LeakSanitizer, which needs no build of its own.
+BUILDS = {"plain": "build", "leak": "build", "asan": "build-asan", "tsan": "build-tsan"}
+BUILT = ("plain", "asan", "tsan")
 # What runs with a checker, too.
 INNER = re.compile(r"tests/(unit|shared|conformance|operators)/")
 
@@ -174,6 +176,8 @@ class Tree:
     def __init__(self, makes):
         self.path = os.path.join(OUT, "tree")
         cores = str(os.cpu_count() or 1)
+        self.leaks = subprocess.run(["gcc", "-print-file-name=liblsan.so"], capture_output=True,
+                                    text=True).stdout.strip()
         self.makes = {k: shlex.split(m.replace("$(nproc)", cores)) for k, m in makes.items()}
         self.env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 
@@ -260,6 +264,9 @@ class Tree:
         build = os.path.join(self.path, BUILDS[kind])
         mark = "mutant-" + uuid.uuid4().hex
         env = dict(TEST_MUTANT=mark, PLANTED=str(planted))
+        if kind == "leak":
+            env.update(LD_PRELOAD=self.leaks,
+                       LSAN_OPTIONS="print_suppressions=0:suppressions=" + os.path.join(TOP, "tests", "lsan.supp"))
         bounds = BOUNDS_PLAIN if kind == "plain" else BOUNDS
         started = time.monotonic()
         try:
@@ -383,7 +390,7 @@ class Judge:
 
     def noticed(self, kind, mutant, tried):
         """What notices it. tried: {"kind name": the program's source} of those that did not."""
-        begin, slower = time.monotonic(), {"plain": 1, "asan": 4, "tsan": 10}[kind]
+        begin, slower = time.monotonic(), {"plain": 1, "leak": 2, "asan": 4, "tsan": 10}[kind]
         for name in self.map.near(mutant):
             mark, source = "%s %s" % (kind, name), digest(source_of(name))
             if tried.get(mark) == source or (kind != "plain" and not INNER.match(name)):
@@ -455,11 +462,11 @@ def main():
     p.add_argument("--only", nargs="+", metavar="ID", help="only these mutants, whatever was stored")
     p.add_argument("--seconds", type=float, default=float("inf"), help="ends after that time")
     p.add_argument("--patience", type=float, default=60, help="seconds of tests for a mutant in each kind of build")
-    p.add_argument("--builds", default="plain asan tsan", help="the builds whose test programs run")
+    p.add_argument("--builds", default="plain leak asan tsan", help="the builds whose test programs run")
     p.add_argument("--programs", default="", metavar="REGEX", help="runs only test programs whose names match")
     p.add_argument("--keep-map", action="store_true", help="measures only programs that were never measured")
     p.add_argument("--list", action="store_true", help="prints the mutants and tries none")
-    for kind in BUILDS:
+    for kind in BUILT:
         p.add_argument("--" + kind, required=True)
     args = p.parse_args()
     started = time.monotonic()
@@ -493,7 +500,7 @@ def main():
     planted = list(drawn.values())
     numbers = {m.id: len(orders) * i + k + 1
                for k, order in enumerate(orders) for i, m in enumerate(order)}
-    tree = Tree({k: getattr(args, k) for k in BUILDS})
+    tree = Tree({k: getattr(args, k) for k in BUILT})
     tree.plant(planted, numbers, refused, args.programs)
     for m in planted:
         if m.id in refused and m.id not in results:
@@ -547,7 +554,8 @@ def main():
             names = sorted({n for m in mutants for n in reach.near(m) if INNER.match(n)})
             if not names:
                 return
-            good, output = tree.make(kind, *(os.path.join(BUILDS[kind], n) for n in names))
+            targets = [os.path.join(BUILDS[kind], n) for n in names]
+            good, output = tree.make(kind, *targets) if kind in BUILT else (True, "")
             if not good:
                 raise SystemExit("mutate: %s: %s" % (kind, output[-3000:]))
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
