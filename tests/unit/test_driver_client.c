@@ -192,6 +192,35 @@ WORLD_TEST(driver_client, those_who_follow_leave_places_for_those_who_command, w
 	cr_expect_null(taken(w, CLIENT + DRV_FOLLOWERS_MAX, FW_ANSWER), "one has left");
 }
 
+/* In as many messages as that takes, without a wait for whatever happens next. */
+WORLD_TEST(driver_client, who_follows_events_gets_all_there_are_at_once, world_init)
+{
+	const struct fw_message *m;
+	uint64_t last = 0;
+	int messages = 0;
+	char peer[40];
+
+	for (int i = 0; i < 600; i++) {
+		snprintf(peer, sizeof(peer), "10.0.%d.%d:1", i / 200, i % 200);
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_STRANGER, .peer = peer, .text = "it has no key"});
+	}
+	cr_assert_eq(w->core->history.last_notice, 600);
+	client_hello(w, CLIENT, "top");
+	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 5, .watch.follow = true});
+	while (last < 600) {
+		while ((m = taken(w, CLIENT, FW_EVENTS)) != NULL) {
+			cr_assert_eq(m->events.rows[0].number, last + 1);
+			last += m->events.count;
+			messages++;
+		}
+		cr_assert_eq(drv_core_deadline_ns(w->core) <= w->now_ns, last < 600, "%d of 600",
+			     (int)last);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	}
+	cr_expect_eq(messages, 3);
+}
+
 WORLD_TEST(driver_client, a_client_that_asks_too_often_is_closed, world_init)
 {
 	to_running(w);

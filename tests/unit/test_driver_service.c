@@ -132,6 +132,34 @@ WORLD_TEST(driver_service, it_is_answered_when_it_is_kept, NULL)
 	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_WAITING, "it goes on");
 }
 
+static void keep(struct world *w, uint64_t change)
+{
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = change});
+}
+
+/* Not with the record before it. */
+WORLD_TEST(driver_service, an_end_is_told_when_it_is_kept, NULL)
+{
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	speaking_run = 1;
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	start(w, 2);
+	for (uint64_t last = 0; last != w->persist;)
+		keep(w, last = w->persist);
+	both_prepare(w);
+	both_run(w);
+	keep(w, w->persist);
+	await(w, 3, 1, FW_ENDED);
+	hosts_end(w);
+	keep(w, w->persist - 1);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "the disk does not have it");
+	await(w, 4, 1, FW_ENDED);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "the disk does not have it");
+	keep(w, w->persist);
+	cr_expect_eq(must_take(w, CLIENT, FW_OUTCOME)->outcome.reached, FW_ENDED);
+}
+
 WORLD_TEST(driver_service, a_stop_is_in_order_and_the_summary_stays, serve)
 {
 	const struct fw_message *message;

@@ -537,19 +537,31 @@ static bool lasts(const struct rig *rig, int64_t ns, int run)
 	return took < ns * 8 / 5;
 }
 
+#define RESTS(ms)                                                                                  \
+	"scheduler: {type: event_based, stop_on_deadlock_timeout_ms: " #ms "}, "                   \
+	"operators: {a: {type: middle, parameters: {slot: 1}}, b: {type: middle}}, "               \
+	"flows: [a -> b, b -> a]"
+
+/* Of several fragments as long as the one says that has the most patience. */
 Test(end, rest_may_have_to_last)
 {
+	static const char *const graphs[] = {
+		"fragments:\n  f: {" RESTS(300) "}\n",
+		"fragments:\n  f: {" RESTS(300) "}\n  g: {" RESTS(20) "}\n",
+		"fragments:\n  f: {" RESTS(20) "}\n  g: {" RESTS(300) "}\n",
+	};
 	struct rig rig;
-	bool over = false;
 
-	for (int run = 0; !over; run++) {
-		rig_run(&rig, &rig_plugin,
-			"frag: 1\napplication: app\n"
-			"scheduler: {type: event_based, stop_on_deadlock_timeout_ms: 300}\n"
-			"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
-			"  b: {type: middle}\nflows: [a -> b, b -> a]\n");
-		over = lasts(&rig, 300000000, run);
-		rig_end(&rig);
+	for (size_t i = 0; i < FRAG_COUNT_OF(graphs); i++) {
+		char text[1024];
+		bool over = false;
+
+		snprintf(text, sizeof(text), "frag: 1\napplication: app\n%s", graphs[i]);
+		for (int run = 0; !over; run++) {
+			rig_run(&rig, &rig_plugin, text);
+			over = lasts(&rig, 300000000, run);
+			rig_end(&rig);
+		}
 	}
 }
 

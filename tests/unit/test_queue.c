@@ -191,6 +191,27 @@ Test(queue, the_oldest_goes_when_the_newest_is_there)
 	fragi_inproc_destroy(tx);
 }
 
+/* As the summary says when the first message of a flow was sent. */
+Test(queue, the_first_message_has_its_time)
+{
+	const uint64_t before_ns = (uint64_t)fragi_now_ns();
+	struct fragi_flow_row row = {0};
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	uint64_t first_ns;
+
+	cr_assert_eq(fragi_inproc_create(4, FRAG_POLICY_BLOCK, &row, &tx, &rx), 0);
+	cr_expect_eq(row.first_ns, 0);
+	cr_assert_eq(tx->ops->send(tx, frag_message_create(), fragi_stamp()), 0);
+	first_ns = row.first_ns;
+	cr_expect(first_ns >= before_ns && first_ns <= (uint64_t)fragi_now_ns());
+	while ((uint64_t)fragi_now_ns() == first_ns)
+		;
+	cr_assert_eq(tx->ops->send(tx, frag_message_create(), fragi_stamp()), 0);
+	cr_expect_eq(row.first_ns, first_ns);
+	fragi_inproc_destroy(tx);
+}
+
 Test(queue, close_between_threads)
 {
 	const int64_t end_ns = fragi_now_ns() + 4 * LONG_NS;
