@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/environment.h>
 #include <base/log.h>
@@ -12,7 +15,7 @@
 
 /*
  * What all verbs have: flags, --help, --output, the operand NAME, and an end when their reader has
- * gone.
+ * gone, or their disk is full.
  */
 static const char *example;
 
@@ -128,10 +131,53 @@ int ctl_check_name(const char *name, const char *program)
 	return ctl_refuse(program, "\"%.80s\" is no name of an application", name);
 }
 
+/* Whether stdout is a pipe or a socket that nobody reads any more. */
+static bool is_unread(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/*
+ * Why a part of what was printed could not be written; 0: it was. What an earlier line failed of
+ * another one fails of, too.
+ */
+static int stdout_error(void)
+{
+	if (fflush(stdout) != 0)
+		return errno;
+	if (ferror(stdout) == 0)
+		return 0;
+	return write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+}
+
+/* Returns CTL_MISSING, once: nothing is left to be written. */
+static int complain_of_stdout(int error)
+{
+	__fpurge(stdout);
+	clearerr(stdout);
+	return ctl_fail(CTL_MISSING, "cannot write to stdout: %s; free space", strerror(error));
+}
+
+int ctl_end_stdout(int code)
+{
+	int error = stdout_error();
+
+	if (error == 0 || is_unread())
+		return code;
+	error = complain_of_stdout(error);
+	return code == CTL_OK ? error : code;
+}
+
 void ctl_check_stdout(void)
 {
-	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+	int error = stdout_error();
+
+	if (error == 0)
 		return;
+	if (!is_unread())
+		_exit(complain_of_stdout(error));
 	(void)signal(SIGPIPE, SIG_DFL);
 	raise(SIGPIPE);
 }

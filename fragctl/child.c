@@ -37,8 +37,8 @@ static void child(pid_t parent, struct fragi_call *call, int (*fn)(void *arg), v
 	fragi_console_begin();
 	fragi_call_record(call);
 	result = fn(arg);
+	result = ctl_end_stdout(result);
 	fragi_console_end();
-	fflush(stdout);
 	(void)!write(result_fd, &result, sizeof(result));
 	_exit(result);
 }

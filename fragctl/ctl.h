@@ -93,10 +93,16 @@ void ctl_begin_example(const char *text);
 bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit);
 /*
- * After something was printed: ends this process as a program whose reader has gone, if that is so.
- * SIGPIPE itself is ignored, since the driver's socket may be closed too.
+ * After something was printed: ends this process as a program whose reader has gone, if that is so,
+ * and with a sentence if it cannot be written. SIGPIPE itself is ignored, since the driver's socket
+ * may be closed too.
  */
 void ctl_check_stdout(void);
+/*
+ * After all was printed: complains if it cannot be written, as on a full disk. Nobody who reads any
+ * more is no failure. Returns the code, or of CTL_OK then CTL_MISSING.
+ */
+int ctl_end_stdout(int code);
 /* "fragctl: SENTENCE" on stderr, and a document where failures are documents. Returns code. */
 int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
 /* The same for a failure with a code of its own. Returns its exit code. */

@@ -157,9 +157,8 @@ static bool is_any(const char *word, const char *a, const char *b, const char *c
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	fragi_standard_fds_open();
 	if (argc < 2) {
 		print_help(stderr);
 		return CTL_USAGE;
@@ -171,4 +170,10 @@ int main(int argc, char **argv)
 		return CTL_OK;
 	}
 	return run_verb(argv[1], argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	fragi_standard_fds_open();
+	return ctl_end_stdout(run(argc, argv));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,14 +46,11 @@ static int add_track(struct ctl_run_options *options, char **out_set)
 	return r;
 }
 
-static int print_yaml(const struct ctl_graph *graph)
+static void print_yaml(const struct ctl_graph *graph)
 {
 	const struct fragi_spec_text *text = &graph->source.source.graph;
 
 	fwrite(text->text, 1, text->length, stdout);
-	return fflush(stdout) == 0 ? CTL_OK
-				   : ctl_fail(CTL_MISSING, "cannot write to stdout: %s; free space",
-					      strerror(errno));
 }
 
 /* There are four ways to run it: here, in a thread, by daemons, in a role. */
@@ -137,8 +133,10 @@ static int run(struct ctl_run_options *options)
 		return drv_result_fail(&options->output, NULL, &options->graph.failure);
 	if (help)
 		return CTL_OK;
-	if (options->print_yaml)
-		return print_yaml(&options->graph);
+	if (options->print_yaml) {
+		print_yaml(&options->graph);
+		return CTL_OK;
+	}
 	if (is_worker)
 		return become_role(options);
 	if (options->output.file != NULL && fragi_summary_check(options->output.file, &err) < 0)

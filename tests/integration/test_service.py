@@ -254,6 +254,18 @@ class Service(ServiceTest):
             return self.application(name)
         self.wait_until(name, is_there)
 
+    def test_what_cannot_be_written_is_a_failure(self):
+        """Of verbs that print once, and of those that look at their output as they go on."""
+        self.serve(workers=("a",))
+        self.ok("start", self.write("endless.yaml", ENDLESS), "--name", "endless")
+        full = ("/bin/sh", "-c", 'exec "$0" "$@" >/dev/full')
+        for verb, *args in (("list",), ("status", "endless"), ("workers",), ("explain", "endless", "--no-wait"), ("health",),
+                            ("events",), ("events", "--follow"), ("logs", "endless", "--follow"), ("top", "--once"),
+                            ("echo", "endless", "fragment1.tx")):
+            p = self.start("fragctl", verb, "--address", self.address, *args, prefix=full)
+            self.assertEqual((p.wait(), p.stderr), (3, "fragctl: cannot write to stdout: No space left on device; free space"),
+                             (verb, *args))
+
     def test_stop_all_of_many(self):
         """More than a driver takes requests for between two beats."""
         self.serve()

@@ -274,6 +274,19 @@ class FullDisk(Short):
                 self.assertRegex(p.stderr, "cannot write the summary to stdout: No space left on device")
         self.assert_nothing_left()
 
+    def test_what_a_verb_prints_is_not_lost_in_silence(self):
+        """Also what its child prints; a reader who has gone is no failure."""
+        full, closed = (("/bin/sh", "-c", command) for command in ('exec "$0" "$@" >/dev/full', '"$0" "$@" | true; exit 0'))
+        for args in (("help",), ("version",), ("list", "--help"), ("inspect",), ("inspect", "ping_tx", "-o", "json"), ("schema",),
+                     ("describe", self.app), ("validate", self.app, "-o", "json"), ("graph", self.app),
+                     ("run", "--print-yaml", "-e", "ping_tx count=1 ! ping_rx")):
+            p = self.start("fragctl", *args, prefix=full)
+            self.assertEqual((p.wait(), p.stderr), (3, "fragctl: cannot write to stdout: No space left on device; free space"), args)
+            p = self.start("fragctl", *args, prefix=closed)
+            self.assertEqual((p.wait(), p.stderr), (0, ""), args)
+        p = self.start("fragctl", "validate", self.write("bad.yaml", "frag: 1\n"), prefix=full)
+        self.assertEqual(p.wait(), 2, "its own failure comes first")
+
     def test_a_summary_file_that_takes_nothing(self):
         d = self.driver(self.app, "--output", "json", "--summary", "/dev/full")
         workers = self.workers("--once")
