@@ -37,6 +37,15 @@ const checks = (() => {
 		},
 		nameless: () => seen("button, input, [role=button], [role=img], [role=log], [role=tabpanel]").filter((e) =>
 			!(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || e.closest("label"))).map(name),
+		/* Of the graph: machines, the fragments of all of them, and operators. */
+		overlapping() {
+			return [".lane > rect", ".fragment > rect", ".op > .card"].flatMap((selector) => {
+				const all = seen("#graph " + selector).map((e) => [e.parentNode.textContent, e.getBoundingClientRect()]);
+				return all.flatMap(([name, a], i) => all.slice(i + 1).filter(([, b]) =>
+					a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+					.map(([other]) => selector + ": " + name + " and " + other));
+			});
+		},
 		/* Targets of a finger: 24 pixels, by WCAG 2.2. */
 		small: () => seen("button, input").filter((e) => {
 			const r = e.getBoundingClientRect();

@@ -19,6 +19,54 @@ ELSEWHERE = re.compile(
     r"|has no operators")
 
 
+# A parameter of each kind, what it takes and what it does not; the bounds and what is beside them.
+KINDS = (
+    ("operator", "crop", "square", (True, False, "yes", "OFF", 0, 1), ("maybe", 2, 1.5, [True], None)),
+    ("operator", "crop", "width", (1, 8192, "12", "+3", "0x10"), (0, 8193, 1.5, "ten", True, [1], None)),
+    ("operator", "box_converter", "in_width", (1, 0.5, -3, "1e-3"), ("wide", True, [1], None)),
+    ("operator", "box_converter", "in_layout", ("xyxy", "cxcywh"), ("xyxx", 1, ["xyxy"], None)),
+    ("operator", "box_converter", "in_tensor_name", ("boxes", "", 1, True), (["boxes"], {"a": "boxes"}, None)),
+    ("operator", "inference", "gpu_memory", (0, 5, "2 GiB", "1.5k", "3"), (-1, 1.5, "two", "2 XB", True, [1])),
+    ("operator", "detection_postprocessor", "labels", ([], ["a"], None), ("a", 1, {"a": 1}, True)),
+    ("operator", "test_source", "files", ({}, {"a": "b"}, None), ("a", 1, ["a"], True)),
+    ("operator", "crop", "regions", ([], {}, "a", 1, True, None), ()),
+    ("operator", "video_recorder", "flush", ("1ms", "2 s", "30hz", 1000000, 3600000000000),
+     (999999, 3600000000001, "1 day", "soon", True, [1])),
+    ("operator", "box_converter", "pool", (), ("pool", 1, True, [1], None)),
+    ("condition", "periodic", "recess_period", (5, "5ms"), ("5 days", True, [5])),
+    ("condition", "periodic", "policy", ("min_time_between_ticks",), ("min_time", 1)),
+    ("resource", "block_memory_pool", "storage_type", (0, 2), (-1, 3)),
+)
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def has_type(name, value):
+    if name in ("integer", "number"):
+        kinds = int if name == "integer" else (int, float)
+        return isinstance(value, kinds) and not isinstance(value, bool)
+    return isinstance(value, TYPES[name])
+
+
+def takes(schema, rule, value):
+    """Whether a value is as a rule of the schema says, of the words that this schema uses."""
+    if "$ref" in rule:
+        return takes(schema, schema["$defs"][rule["$ref"].rpartition("/")[2]], value)
+    if "anyOf" in rule:
+        return any(takes(schema, one, value) for one in rule["anyOf"])
+    if "enum" in rule or "const" in rule:  # of Python, True is 1
+        return repr(value) in map(repr, rule.get("enum", [rule.get("const")]))
+    types = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+    if not any(has_type(one, value) for one in types):
+        return False
+    if "pattern" in rule:
+        return re.search(rule["pattern"], value) is not None
+    if "required" in rule:
+        return all(key in value for key in rule["required"]) and len(value) <= rule["maxProperties"]
+    if types[0] in ("integer", "number"):
+        return rule.get("minimum", value) <= value <= rule.get("maximum", value)
+    return True
+
+
 class Schema(cluster.ClusterTest):
     def schema(self, *libraries):
         p = self.start("fragctl", "schema", *libraries)
@@ -41,6 +89,18 @@ class Schema(cluster.ClusterTest):
         self.assertIn("num_blocks", self.types(schema, "resource")["block_memory_pool"])
         for kind in ("condition", "resource"):
             self.assertFalse(set(self.types(schema, kind)) & {"ping_tx"})
+
+    def test_a_parameter_of_each_kind(self):
+        """All take an argument, and a part of config, which stands alone."""
+        schema = self.schema()
+        for kind, name, parameter, good, bad in KINDS:
+            found = self.types(schema, kind)[name]
+            rule = (found["parameters"]["properties"] if kind == "operator" else found)[parameter]
+            for value in (*good, "$width", "${width}", "a ${width} b", {"from_config": "a.b"}):
+                self.assertTrue(takes(schema, rule, value), (name, parameter, value))
+            maps = () if {} in good else ({"from_config": "a", "more": 1}, {"other": 1}, {})
+            for value in (*bad, *maps):
+                self.assertFalse(takes(schema, rule, value), (name, parameter, value))
 
     def test_a_library_adds_its_types(self):
         library = os.path.join(cluster.TEST_PLUGINS, "libtruth.so")

@@ -426,6 +426,21 @@ class Strangers(WebTest):
         self.end(web)
         self.assert_nothing_left()
 
+    def test_a_connection_has_ten_seconds_for_each_request(self):
+        """Also the third one; one that brings none is closed."""
+        self.serve()
+        self.web()
+        host, port = self.at.split(":")
+        silent = socket.create_connection((host, int(port)), cluster.PATIENCE_S)
+        with contextlib.closing(self.connect()) as c, silent:
+            for i in range(3):
+                time.sleep(6 if i > 0 else 0)
+                c.request("GET", "/readyz")
+                self.assertEqual(c.getresponse().read(), b"ok\n")
+                first = c.sock if i == 0 else first
+                self.assertIs(c.sock, first, "it is still the same connection")
+            self.assertEqual(silent.recv(1), b"")
+
     def test_a_thousand_connections_keep_nobody_out(self):
         self.need_descriptors(1100)
         web = self.web()

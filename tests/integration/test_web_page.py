@@ -63,7 +63,7 @@ LOOKS = ("[...document.querySelectorAll('button, h1, h2, summary, th, [role=tab]
          ".filter((e) => e.getClientRects().length).map((e) => [e, getComputedStyle(e)])"
          ".map(([e, s]) => [e.textContent.replace(/[\\d\\s]+/g, ' ').trim(), s.fontSize, s.color, s.fill, s.backgroundColor])")
 # Each is a list of what is wrong.
-CHECKS = ("contrasts", "nameless", "small", "twice")
+CHECKS = ("contrasts", "nameless", "small", "twice", "overlapping")
 
 
 def with_text(png, text):
@@ -163,7 +163,40 @@ class Numbers(PageTest):
         self.end(web, d, a, b)
 
 
+# Fragments of one column and of three beside each other, before and behind one of two.
+STACKED = """frag: 1
+application: stacked
+fragments:
+  source: {operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 100ms}]}}}
+  wide:
+    operators: {one: {type: forward}, two: {type: forward}, three: {type: ping_rx}}
+    flows: [one -> two.in, two -> three]
+  middle: {operators: {first: {type: forward}, last: {type: ping_rx}}, flows: [first -> last]}
+  left: {operators: {rx: {type: ping_rx}}}
+  right: {operators: {rx: {type: ping_rx}}}
+  far: {operators: {rx: {type: ping_rx}}}
+flows:
+  - {from: source.tx, to: [left.rx, wide.one.in, middle.first.in, right.rx]}
+  - wide.two -> far.rx
+"""
+
+
 class Use(PageTest):
+    def checks(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_checks.js")) as f:
+            self.page.run(f.read())
+
+    def test_no_box_lies_on_another(self):
+        self.serve(workers=("a",))
+        self.web()
+        self.ok("start", self.write("stacked.yaml", STACKED))
+        self.browse()
+        self.wait_run("document.querySelectorAll('.fragment').length === 6")
+        self.checks()
+        self.assertEqual(self.page.run("checks.overlapping()"), [])
+        self.page.run("document.querySelectorAll('.fragment > rect')[1].setAttribute('height', 900); 0")
+        self.assertNotEqual(self.page.run("checks.overlapping()"), [], "the check sees them")
+
     def launch(self, *args, name="node<img src=x onerror=alert(1)>&\"'\u00e9"):
         self.odd = name
         self.serve()
@@ -223,8 +256,7 @@ class Use(PageTest):
 
     def test_contrast_names_and_widths(self):
         self.launch()
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_checks.js")) as f:
-            self.page.run(f.read())
+        self.checks()
         for theme in range(2):
             for script in ("close()", "showCause()", "openFlow(Graph.flowKey(appNow().flows[0]))"):
                 self.page.run(script)
