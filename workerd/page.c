@@ -10,6 +10,10 @@
 
 #include <base/alloc.h>
 
+/* Rows that are read before their pages of the host's memory are let go: some MB. */
+#define ROWS_AT_ONCE 8192u
+#define REST_BYTES_MIN ((size_t)1 << 20) /* what takes less memory keeps it */
+
 int wrk_page_init(struct wrk_page *page)
 {
 	memset(page, 0, sizeof(*page));
@@ -114,6 +118,12 @@ static uint32_t read_lates(const struct fragi_ledger *ledger, struct fw_late_cou
 	return i;
 }
 
+static void rest_between(const struct wrk_page *page, uint32_t row)
+{
+	if (row % ROWS_AT_ONCE == ROWS_AT_ONCE - 1)
+		fragi_ledger_rest(&page->ledger);
+}
+
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
 	struct fw_host_stats *stats = &page->stats;
@@ -121,17 +131,39 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < stats->flow_count; i++)
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
 		fragi_flow_row_read(&page->ledger.flows[i], fragi_ledger_latency(&page->ledger, i),
 				    &stats->flows[i]);
-	for (uint32_t i = 0; i < stats->op_count; i++)
+		rest_between(page, i);
+	}
+	for (uint32_t i = 0; i < stats->op_count; i++) {
 		read_op(&page->ledger.ops[i], fragi_ledger_compute(&page->ledger, i),
 			&stats->ops[i]);
+		rest_between(page, i);
+	}
 	stats->pool_count = read_pools(&page->ledger, stats->pools);
 	stats->late_count = read_lates(&page->ledger, stats->lates);
 	stats->facts.at_ns = (uint64_t)fragi_now_ns();
 	*out_stats = *stats;
 	return 0;
+}
+
+static void rest(void *rows, size_t bytes)
+{
+	const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t first = ((uintptr_t)rows + size - 1) / size * size;
+	const uintptr_t end = ((uintptr_t)rows + bytes) / size * size;
+
+	if (bytes >= REST_BYTES_MIN)
+		(void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+void wrk_page_rest(struct wrk_page *page)
+{
+	rest(page->stats.ops, page->stats.op_count * sizeof(*page->stats.ops));
+	rest(page->stats.flows, page->stats.flow_count * sizeof(*page->stats.flows));
+	if (page->ledger.mapped_bytes > 0 && page->stats.op_count >= ROWS_AT_ONCE)
+		fragi_ledger_rest(&page->ledger);
 }
 
 void wrk_page_fini(struct wrk_page *page)

@@ -24,6 +24,11 @@ int wrk_page_init(struct wrk_page *page);
  * host has not made the page yet), -EBADMSG (it is no ledger), -ENOMEM.
  */
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats);
+/*
+ * What was read last is needed no longer. Many rows give their memory back, and keep their
+ * addresses, so that no later read fails for want of memory.
+ */
+void wrk_page_rest(struct wrk_page *page);
 void wrk_page_fini(struct wrk_page *page);
 
 #endif

@@ -22,7 +22,6 @@
 #include <workerd/control_group.h>
 #include <workerd/facts.h>
 #include <workerd/lines.h>
-#include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
 #include <workerd/traced.h>
@@ -530,9 +529,9 @@ struct wrk_facts_past *wrk_process_facts(struct wrk_process *p)
 	return &p->facts;
 }
 
-int wrk_process_ledger_fd(const struct wrk_process *p)
+struct wrk_page *wrk_process_page(struct wrk_process *p)
 {
-	return p->page.fd;
+	return &p->page;
 }
 
 int wrk_process_exit_fd(const struct wrk_process *p)

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
+#include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/writer.h>
 
@@ -50,7 +51,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err);
 int wrk_process_pid(const struct wrk_process *process);
-int wrk_process_ledger_fd(const struct wrk_process *process);
+struct wrk_page *wrk_process_page(struct wrk_process *process);
 int wrk_process_exit_fd(const struct wrk_process *process); /* readable once it has ended */
 uint32_t wrk_process_host(const struct wrk_process *process);
 void wrk_process_send(struct wrk_process *process, const struct fw_message *message);

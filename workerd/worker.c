@@ -196,8 +196,7 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 	else if (start_process(worker, action, place, &is_interpreter, &err) == 0) {
 		if (worker->reporter != NULL)
 			wrk_reporter_add(worker->reporter, action->host, action->message,
-					 wrk_process_ledger_fd(*place),
-					 wrk_process_exit_fd(*place));
+					 wrk_process_page(*place)->fd, wrk_process_exit_fd(*place));
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place),
@@ -226,6 +225,7 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 
 	if (process == NULL || !wrk_process_sample(process, &stats))
 		return;
+	worker->has_sampled = true;
 	if (action->looks) {
 		wrk_facts_read(wrk_process_pid(process), wrk_process_facts(process), &stats.facts);
 		wrk_gpu_load_read(&worker->gpus, worker->loop, &stats.facts);
@@ -235,6 +235,15 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
 						     .host = action->host,
 						     .stats = &stats});
+}
+
+/* All that was sampled has been sent. */
+static void rest(struct wrk_worker *worker)
+{
+	for (size_t i = 0; worker->has_sampled && i < WRK_HOSTS_MAX; i++)
+		if (worker->processes[i] != NULL)
+			wrk_page_rest(wrk_process_page(worker->processes[i]));
+	worker->has_sampled = false;
 }
 
 static void warn_of_gpus(const struct frag_err *err)
@@ -429,6 +438,7 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 			worker->last = &worker->first;
 		fragi_free(pending);
 	}
+	rest(worker);
 	worker->stepping = false;
 	if (!worker->ended)
 		fw_deadline_set(&worker->deadline, wrk_core_deadline_ns(worker->core),

@@ -63,6 +63,7 @@ struct wrk_worker {
 	struct wrk_examiner examiner;    /* its command is the shell's */
 	struct wrk_pending *first, **last;
 	bool stepping, ended;
+	bool has_sampled; /* in the present turn */
 };
 
 /* loop, ops and the texts of config are borrowed. Returns 0 or negative errno. */

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,6 +75,80 @@ Test(worker_page, what_the_host_counts_is_read)
 	fragi_ledger_close(&ledger); /* as when the host is gone */
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
 	cr_expect_eq(stats.flows[1].sent, 15);
+}
+
+static size_t resident_bytes(const void *first, size_t bytes)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t begin = (uintptr_t)first / size * size;
+	static unsigned char pages[1 << 16];
+	size_t resident = 0;
+
+	bytes = (uintptr_t)first + bytes - begin;
+	cr_assert_leq(bytes / size + 1, sizeof(pages));
+	cr_assert_eq(mincore((void *)begin, bytes, pages), 0);
+	for (size_t i = 0; i < (bytes + size - 1) / size; i++)
+		resident += (pages[i] & 1) * size;
+	return resident;
+}
+
+/* The mapped pages are the host's, so the process's own are counted by the kernel's table. */
+static size_t mapped_bytes_of_page(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[400];
+	bool is_page = false;
+	size_t kib = 0, sum = 0;
+
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strchr(line, '-') != NULL && strstr(line, " kB") == NULL)
+			is_page =
+				strstr(line, "frag-ledger") != NULL && strstr(line, "r--s") != NULL;
+		else if (is_page && sscanf(line, "Rss: %zu", &kib) == 1)
+			sum += kib * 1024;
+	}
+	fclose(f);
+	return sum;
+}
+
+Test(worker_page, many_rows_give_their_memory_back_and_are_read_again)
+{
+	enum { OPS = 20000, FLOWS = 17 };
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, OPS, FLOWS), 0);
+	for (uint32_t i = 0; i < OPS; i++)
+		fragi_count(&ledger.ops[i].ticks, i + 5);
+	fragi_count(&ledger.flows[16].sent, 3);
+	for (int round = 0; round < 2; round++) {
+		cr_assert_eq(wrk_page_read(&page, &stats), 0);
+		cr_expect_lt(mapped_bytes_of_page(), (size_t)4 << 20, "of 7 MB of rows");
+		cr_assert_eq(stats.op_count, OPS);
+		for (uint32_t i = 0; i < OPS; i++)
+			cr_assert_eq(stats.ops[i].ticks, i + 5);
+		cr_assert_eq(stats.flows[16].sent, 3);
+		cr_expect_gt(resident_bytes(stats.ops, OPS * sizeof(*stats.ops)), 8000000);
+		wrk_page_rest(&page);
+		cr_expect_lt(resident_bytes(stats.ops, OPS * sizeof(*stats.ops)), 20000);
+		cr_expect_lt(mapped_bytes_of_page(), 20000);
+	}
+	fragi_ledger_close(&ledger);
+}
+
+Test(worker_page, few_rows_stay)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	wrk_page_rest(&page); /* there is nothing yet */
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 100, 100), 0);
+	fragi_count(&ledger.ops[99].ticks, 7);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	wrk_page_rest(&page);
+	cr_expect_eq(stats.ops[99].ticks, 7);
+	fragi_ledger_close(&ledger);
 }
 
 Test(worker_page, places_of_late_messages_are_read)

@@ -19,8 +19,9 @@ static uint64_t bucket_middle(uint32_t i)
 }
 
 /*
- * A copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. Octaves
- * above max are not looked at: to read an empty page would make it take memory.
+ * A copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. Only the
+ * octaves from the lowest value to the largest one are looked at: to read an empty page would make
+ * it take memory.
  */
 struct snapshot {
 	uint64_t bucket[FRAGI_HIST_BUCKETS], max;
@@ -31,16 +32,26 @@ struct snapshot {
 static void copy_buckets(const struct fragi_hist *hist, struct fragi_hist_buckets buckets,
 			 struct snapshot *out)
 {
+	uint32_t i;
+
 	out->total = 0;
 	out->count = 0;
 	out->max = atomic_load_explicit(&hist->max, memory_order_relaxed);
 	if (atomic_load_explicit(&hist->count, memory_order_relaxed) != 0)
 		out->count = fragi_hist_index(out->max) / 8 * 8 + 8;
-	for (uint32_t i = 0; i < out->count; i++) {
-		out->bucket[i] = atomic_load_explicit(
-			&buckets.first[i / 8 * buckets.stride + i % 8], memory_order_relaxed);
-		out->total += out->bucket[i];
+	for (i = out->count; i > 0; i -= 8) {
+		/* What has come meanwhile is counted too, so values below are not taken for it. */
+		atomic_thread_fence(memory_order_acquire);
+		if (out->total >= atomic_load_explicit(&hist->count, memory_order_relaxed))
+			break;
+		for (uint32_t k = i - 8; k < i; k++) {
+			out->bucket[k] =
+				atomic_load_explicit(&buckets.first[k / 8 * buckets.stride + k % 8],
+						     memory_order_relaxed);
+			out->total += out->bucket[k];
+		}
 	}
+	memset(out->bucket, 0, i * sizeof(out->bucket[0]));
 }
 
 static uint64_t quantile(const struct snapshot *snapshot, uint32_t per_mille)

@@ -183,6 +183,11 @@ int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
 	return 0;
 }
 
+void fragi_ledger_rest(const struct fragi_ledger *ledger)
+{
+	(void)madvise(ledger->head, ledger->mapped_bytes, MADV_DONTNEED);
+}
+
 void fragi_ledger_close(struct fragi_ledger *ledger)
 {
 	if (ledger->head != NULL)

@@ -157,6 +157,8 @@ FRAGI_API int fragi_ledger_seal(int fd);
  * head has not been written yet; -EBADMSG, or negative errno.
  */
 FRAGI_API int fragi_ledger_open(struct fragi_ledger *ledger, int fd);
+/* Pages of one that was opened count as memory of this process again once they are read. */
+FRAGI_API void fragi_ledger_rest(const struct fragi_ledger *ledger);
 FRAGI_API void fragi_ledger_close(struct fragi_ledger *ledger);
 
 static inline struct fragi_hist_buckets fragi_ledger_compute(const struct fragi_ledger *ledger,
