@@ -49,6 +49,14 @@ extensions: [libbench.so]
 fragments:
 """
 MANY_FRAGMENT = "  %s%d: {host: %s, operators: {source: {type: bench_source, conditions: [{type: periodic, recess_period: 1h}]}}}\n"
+LINE = """frag: 1
+application: line
+operators:
+  o0: {type: ping_tx, conditions: [{type: count, count: 10}]}
+%s  o%d: {type: ping_rx}
+flows:
+%s"""
+LINE_OPERATORS = 30000
 FRAGMENTS = (100, 400)
 OPERATORS = (1, 10, 100, 1000)
 EDGES = (1, 50, 100) # steps far above what a host takes once, or not
@@ -198,6 +206,7 @@ def run(bench):
     idle(bench)
     idle_operators(bench)
     memory(bench)
+    memory_of_run(bench)
 
 
 def stop_ms(bench, count):
@@ -250,7 +259,7 @@ def idle_operators(bench):
 
 
 def memory(bench):
-    """What one more takes: at the end no more than before."""
+    """What one more takes: at the end an edge no more than before."""
     for kind, counts in (("operators", OPERATORS), ("edges", EDGES)):
         rows = [bench.row("memory.%s.%d" % (kind, n), "KiB") for n in counts]
         for _ in bench.rounds():
@@ -263,5 +272,35 @@ def memory(bench):
         steps = [(above.median - below.median) / (b - a)
                  for a, b, below, above in zip(counts, counts[1:], rows, rows[1:])]
         for a, b, step in zip(counts, counts[1:], steps):
-            row = bench.row("memory.%s.%d_to_%d" % (kind, a, b), "KiB each", target=steps[-2] * 1.1 if step is steps[-1] else None)
+            goal = 5 if kind == "operators" else steps[-2] * 1.1
+            row = bench.row("memory.%s.%d_to_%d" % (kind, a, b), "KiB each", target=goal if step is steps[-1] else None)
             row.values.append(step)
+
+
+def line_text(operators):
+    """A line of operators, through which ten messages go."""
+    passes = "".join("  o%d: {type: forward}\n" % i for i in range(1, operators - 1))
+    flows = "".join("  - o%d -> o%d\n" % (i, i + 1) for i in range(operators - 1))
+    return LINE % (passes, operators - 1, flows)
+
+
+def memory_of_run(bench):
+    """The most that the largest process of a run takes."""
+    rows = [(bench.row("memory.run" + name, "KiB each", target=8), flags)
+            for name, flags in (("", []), (".in_process", ["--in-process"]))]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as app:
+        app.write(line_text(LINE_OPERATORS))
+        app.flush()
+        for _ in bench.rounds():
+            for row, flags in rows:
+                process = subprocess.Popen(
+                    [bench.path("bin/fragctl"), "run", *flags, app.name],
+                    env=bench.env,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                if process.returncode != 0:
+                    raise RuntimeError("a line of operators: exit status %d" % process.returncode)
+                row.add(usage.ru_maxrss / LINE_OPERATORS)
