@@ -92,6 +92,7 @@ struct CUevent_st {
 struct task {
 	void (*run)(struct task *task); /* called with the lock */
 	CUDA_MEMCPY2D copy;
+	bool is_across; /* the copy, which names both contexts */
 	CUdeviceptr memory;
 	const struct fake_kernel *kernel;
 	unsigned int grid[3], block[3];

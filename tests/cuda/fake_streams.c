@@ -374,6 +374,15 @@ static bool is_in_one(CUdeviceptr address, size_t size)
 	       (at >= registered->address && at + size <= registered->address + registered->size);
 }
 
+/* Memory of pools, and that has addresses apart, is reached by its own GPU alone. */
+static bool is_out_of_reach(CUdeviceptr address)
+{
+	const struct piece *piece = piece_at(address);
+
+	return piece != NULL && (piece->kind == MAPPED || piece->pool != NULL) &&
+	       piece->device != current()->device;
+}
+
 /*
  * With the lock. As the driver does: a copy from a GPU to memory of the host that is not pinned is
  * waited for within the call, and one that is beyond what was pinned at once is refused.
@@ -383,6 +392,9 @@ static CUresult submit_copy(CUstream stream, const struct task *task)
 	const CUDA_MEMCPY2D *copy = &task->copy;
 	CUresult result;
 
+	if (!task->is_across &&
+	    (is_out_of_reach(copy->dstDevice) || is_out_of_reach(copy->srcDevice)))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_in_one(copy->dstDevice, copy->WidthInBytes + (copy->Height - 1) * copy->dstPitch) ||
 	    !is_in_one(copy->srcDevice, copy->WidthInBytes + (copy->Height - 1) * copy->srcPitch))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -401,6 +413,22 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream s
 		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
 
 	ENTER(cuMemcpyAsync, true)
+	LEAVE(submit_copy(stream, &task));
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+			   CUcontext from_context, size_t size, CUstream stream)
+{
+	const struct task task = {
+		.run = run_copy,
+		.is_across = true,
+		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
+
+	ENTER(cuMemcpyPeerAsync, true)
+	if (piece_at(to) == NULL || piece_at(from) == NULL ||
+	    piece_at(to)->device != to_context->device ||
+	    piece_at(from)->device != from_context->device)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
 	LEAVE(submit_copy(stream, &task));
 }
 

@@ -317,6 +317,36 @@ Test(cuda, memory_is_on_the_gpu_that_was_named)
 	cr_expect_eq(fake.used(), 0);
 }
 
+/* A pool's memory is reached by its own GPU alone. */
+Test(cuda, a_tensor_goes_into_a_pool_of_another_gpu)
+{
+	static const char *const names[] = {"device_memory_max_size", "dev_id", NULL};
+	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
+	struct frag_tensor *host = counting(), *here, *there, *again, *back;
+	struct frag_resource *pool = NULL, *first = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	cr_assert_eq(
+		make("stream_ordered_allocator", &first, &err, names, (const int64_t[]){1000, 0}),
+		0, "%s", err.text);
+	cr_assert_eq(
+		make("stream_ordered_allocator", &pool, &err, names, (const int64_t[]){1000, 1}), 0,
+		"%s", err.text);
+	cr_assert_eq(frag_tensor_copy(host, first, GPU, &here, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_tensor_copy(here, pool, other, &there, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_tensor_copy(there, first, GPU, &again, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_tensor_copy(again, NULL, CPU, &back, &err), 0, "%s", err.text);
+	expect_counting(back);
+	frag_tensor_unref(here);
+	frag_tensor_unref(there);
+	frag_tensor_unref(again);
+	frag_tensor_unref(back);
+	frag_tensor_unref(host);
+	fragi_resource_unref(pool);
+	fragi_resource_unref(first);
+}
+
 /* Copies between them go by way of the host otherwise. */
 Test(cuda, gpus_of_a_process_reach_each_others_memory)
 {

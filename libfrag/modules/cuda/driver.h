@@ -60,6 +60,8 @@
 	X(cuMemHostRegister_v2, (void *memory, size_t size, unsigned int flags))                   \
 	X(cuMemHostUnregister, (void *memory))                                                     \
 	X(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream))         \
+	X(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from,              \
+			      CUcontext from_context, size_t size, CUstream stream))               \
 	X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream))                        \
 	X(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))       \
 	X(cuStreamDestroy_v2, (CUstream stream))                                                   \

@@ -143,6 +143,28 @@ static int memory_copy(struct frag_device device, void *to, const void *from, si
 	return r;
 }
 
+/* The driver knows by the contexts how to reach memory that only its own GPU has mapped. */
+static int memory_copy_across(struct frag_device from_device, const void *from,
+			      struct frag_device device, void *to, size_t size,
+			      struct frag_err *err)
+{
+	const struct cuda_device *gpu, *other = cuda_device_of(device.id);
+	int r = enter_gpu_of(from_device, &gpu, err);
+
+	if (r < 0)
+		return r;
+	if (other == NULL) {
+		cuda_device_leave();
+		return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)device.id);
+	}
+	r = cuda_check(cu.cuMemcpyPeerAsync(address(to), other->context, address(from),
+					    gpu->context, size, gpu->stream),
+		       err, "GPU %d (%s): cuMemcpyPeerAsync of %zu bytes to GPU %d", (int)gpu->id,
+		       gpu->name, size, (int)other->id);
+	cuda_device_leave();
+	return r;
+}
+
 /*
  * Rows of a tensor: bytes that lie together, and how many such pieces follow each other at one
  * distance. The dimensions before them are walked one by one.
@@ -262,6 +284,7 @@ const struct fragi_memory cuda_memory = {
 	.pool_alloc = cuda_receive_pool_alloc,
 	.pool_free = cuda_receive_pool_free,
 	.copy = memory_copy,
+	.copy_across = memory_copy_across,
 	.pack = memory_pack,
 	.wait = memory_wait,
 	.streams = &cuda_streams,

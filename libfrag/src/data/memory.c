@@ -152,6 +152,30 @@ void fragi_streams_free(struct fragi_stream *streams)
 	}
 }
 
+/* Between GPUs. What has gaps is packed on the one that it lies on. */
+static int copy_across(const struct frag_tensor *from, struct frag_device device, void *to,
+		       const struct fragi_memory *memory, struct frag_err *err)
+{
+	const struct frag_dltensor *dl = &from->dl;
+	const void *bytes = frag_tensor_data(from);
+	void *packed = NULL;
+	int r = 0;
+
+	if (!from->compact) {
+		r = memory->alloc(dl->device, from->compact_bytes, &packed, err);
+		if (r == 0)
+			r = memory->pack(dl, fragi_dtype_size(dl->dtype), packed, err);
+		bytes = packed;
+	}
+	if (r == 0)
+		r = memory->copy_across(dl->device, bytes, device, to, from->compact_bytes, err);
+	if (r == 0)
+		r = memory->wait(dl->device, err);
+	if (packed != NULL)
+		memory->free(dl->device, packed);
+	return r;
+}
+
 int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,
 			  struct frag_err *err)
 {
@@ -170,6 +194,9 @@ int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device dev
 	r = fragi_tensor_wait(from, err);
 	if (r < 0)
 		return r;
+	if (dl->device.type == FRAG_DEVICE_CUDA && device.type == FRAG_DEVICE_CUDA &&
+	    dl->device.id != device.id)
+		return copy_across(from, device, to, memory, err);
 	if (from->compact) {
 		r = memory->copy(mover, to, frag_tensor_data(from), from->compact_bytes, err);
 	} else if (dl->device.type != FRAG_DEVICE_CPU || mover.type == FRAG_DEVICE_CPU) {

@@ -76,6 +76,9 @@ struct fragi_memory {
 	 */
 	int (*copy)(struct frag_device device, void *to, const void *from, size_t size,
 		    struct frag_err *err);
+	/* The same from one GPU to another, both opened; `wait` is of the first one. */
+	int (*copy_across)(struct frag_device from_device, const void *from,
+			   struct frag_device device, void *to, size_t size, struct frag_err *err);
 	/*
 	 * The same, from the elements of a tensor with strides to elements without gaps, in
 	 * row-major order, on the same device or in host memory.
