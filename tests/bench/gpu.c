@@ -323,7 +323,6 @@ static struct {
 	int (*retain)(void **context, int device);
 	int (*set)(void *context);
 	int (*wait)(void);
-	int (*enable)(void *context, unsigned int flags);
 	int (*copy)(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t bytes);
 } driver;
 
@@ -331,11 +330,12 @@ static void *contexts[2];
 
 static void copy_by_frag(struct frag_tensor *to, struct frag_tensor *from, size_t bytes)
 {
-	const struct frag_device device = frag_tensor_dl(to)->device;
+	const struct frag_device device = frag_tensor_dl(from)->device;
 	const struct fragi_memory *memory = fragi_memory_of(device);
 	struct frag_err err = FRAG_ERR_INIT;
 
-	if (memory->copy(device, address(to), address(from), bytes, &err) < 0 ||
+	if (memory->copy_across(device, address(from), frag_tensor_dl(to)->device, address(to),
+				bytes, &err) < 0 ||
 	    memory->wait(device, &err) < 0)
 		die("copy", &err);
 }
@@ -367,7 +367,23 @@ static void measure_peer(const char *what, struct frag_tensor *to, struct frag_t
 	print_median(name, "us", values);
 }
 
-/* The contexts are those of frag, so peer access that is enabled is so for it too. */
+/* Memory that other hosts can map, as pools have it; it stays until the end. */
+static struct frag_tensor *mappable_on(struct frag_device device, size_t bytes)
+{
+	struct frag_dltensor dl = {.device = device, .ndim = 1, .dtype = U8};
+	int64_t shape[] = {(int64_t)bytes};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+
+	dl.shape = shape;
+	if (fragi_memory_of(device)->shared->alloc(device, bytes, &dl.data, &bytes, &err) < 0)
+		die("memory that hosts share", &err);
+	if (frag_tensor_wrap(&dl, NULL, NULL, &tensor) < 0)
+		exit(1);
+	return tensor;
+}
+
+/* The contexts are those of frag, which enables access between GPUs. */
 static int peer(void)
 {
 	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
@@ -383,24 +399,23 @@ static int peer(void)
 	*(void **)&driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
 	*(void **)&driver.set = dlsym(library, "cuCtxSetCurrent");
 	*(void **)&driver.wait = dlsym(library, "cuCtxSynchronize");
-	*(void **)&driver.enable = dlsym(library, "cuCtxEnablePeerAccess");
 	*(void **)&driver.copy = dlsym(library, "cuMemcpyPeer");
 	if (driver.copy == NULL || driver.retain(&contexts[0], 0) != 0 ||
 	    driver.retain(&contexts[1], 1) != 0 || driver.set(contexts[1]) != 0)
 		return 1;
-	for (int k = 0; k < 2; k++) {
-		if (k == 1 && driver.enable(contexts[0], 0) != 0)
-			printf("lacks peer.access: the driver refuses it\n");
-		for (int mib = 1; mib <= 256; mib *= 4) {
-			struct frag_tensor *from = bytes_on(GPU, (int64_t)mib << 20);
-			struct frag_tensor *to = bytes_on(other, (int64_t)mib << 20);
+	for (int mib = 1; mib <= 256; mib *= 4) {
+		struct frag_tensor *from = bytes_on(GPU, (int64_t)mib << 20);
+		struct frag_tensor *to = bytes_on(other, (int64_t)mib << 20);
+		struct frag_tensor *pool = mappable_on(GPU, (size_t)mib << 20);
+		struct frag_tensor *other_pool = mappable_on(other, (size_t)mib << 20);
 
-			measure_peer(k == 0 ? "frag" : "frag.access", to, from, mib, copy_by_frag);
-			measure_peer(k == 0 ? "driver" : "driver.access", to, from, mib,
-				     copy_by_driver);
-			frag_tensor_unref(from);
-			frag_tensor_unref(to);
-		}
+		measure_peer("frag", to, from, mib, copy_by_frag);
+		measure_peer("frag.pools", other_pool, pool, mib, copy_by_frag);
+		measure_peer("driver", to, from, mib, copy_by_driver);
+		frag_tensor_unref(from);
+		frag_tensor_unref(to);
+		frag_tensor_unref(pool);
+		frag_tensor_unref(other_pool);
 	}
 	return 0;
 }
