@@ -260,24 +260,6 @@ static inline struct fragi_exec *event_pop_locked(struct event *event, struct ev
 	return event_dequeue(queue);
 }
 
-/*
- * Evaluates an operator that was just notified, whose state is QUEUED, as a thread that takes it
- * out of a queue would. Returns true when it waits on, and its state is 0; else it is to be queued.
- */
-static inline bool event_waits_on(struct fragi_exec *exec)
-{
-	do {
-		atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
-		if (!fragi_exec_lacks(exec)) {
-			/* So that the thread that runs it sees what notifiers wrote. */
-			atomic_exchange_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel);
-			return false;
-		}
-	} while (atomic_fetch_sub_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel) !=
-		 FRAGI_RUNNING);
-	return true;
-}
-
 /* Puts what is in the thread's round into the queue that others see. */
 static inline void event_share_round_locked(struct event *event, struct event_thread *thread)
 {

@@ -77,18 +77,12 @@ static inline void hold(struct event_thread *thread, struct fragi_exec *exec)
 	thread->held_end = &exec->next;
 }
 
-/*
- * Queues a long operator that was notified inside a long tick: it need not wait for its end. Of the
- * receivers of one source all but the last notify it in vain, and none of them has another thread
- * look.
- */
+/* Queues a long operator that was notified inside a long tick: it need not wait for its end. */
 static void queue_beside(struct fragi_exec *exec)
 {
 	struct event *event = (struct event *)exec->sched;
 	enum wake_target target = WAKE_NOBODY;
 
-	if (event_waits_on(exec))
-		return;
 	fragi_lock_take(&event->lock);
 	event_push_locked(event, exec);
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&

@@ -169,7 +169,6 @@ struct fragi_exec {
 	 */
 	uint64_t expected;
 	uint64_t long_from; /* event_based: it is long if it is expected to take so long */
-	uint32_t lacks;     /* event_based: of its distances, the one that was too small last */
 	/* event_based, in a pool: the next one in that list */
 	struct fragi_exec *next_timer;
 	uint64_t *mark, mark_bit; /* greedy: the bit that asks for a visit */
@@ -316,31 +315,6 @@ fragi_exec_ready(struct fragi_exec *exec)
 		if ((*tx)->ops->room(*tx) == 0)
 			return fragi_exec_ready_all(exec);
 	return ready;
-}
-
-/*
- * Whether the operator waits for a flow inside this process, as fragi_exec_ready would find too;
- * else that must be asked. It looks at one flow as long as that one is not ready.
- */
-static inline bool fragi_exec_lacks(struct fragi_exec *exec)
-{
-	const struct fragi_distance *distance = exec->distances + exec->lacks;
-
-	if (atomic_load_explicit(&exec->needs_full_check, memory_order_acquire) ||
-	    atomic_load_explicit(exec->receiver_done, memory_order_acquire))
-		return false;
-	for (int64_t left = exec->distances_end - exec->distances; left > 0; left--) {
-		uint64_t behind = atomic_load_explicit(distance->behind, memory_order_acquire);
-
-		if ((int64_t)(atomic_load_explicit(distance->ahead, memory_order_acquire) -
-			      behind) < distance->least) {
-			exec->lacks = (uint32_t)(distance - exec->distances);
-			return !atomic_load_explicit(distance->closed, memory_order_acquire);
-		}
-		if (++distance == exec->distances_end)
-			distance = exec->distances;
-	}
-	return false;
 }
 
 /* Ends the operator at its next evaluation. Thread: any. */
