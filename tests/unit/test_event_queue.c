@@ -323,6 +323,37 @@ Test(event_queue, a_kept_operator_is_given_up_for_others_and_in_the_end)
 		     FRAG_READY);
 }
 
+/* Of two threads that see one operator the slower one finds nothing, and does not sleep yet. */
+Test(event_queue, a_thread_that_finds_nothing_looks_on_for_as_long_as_it_would_have_kept)
+{
+	static struct kept kept;
+	pthread_t pthread;
+
+	kept_init(&kept, 1000);
+	event_push_locked(&kept.event, &kept.other);
+	cr_expect_eq(fragi_event_keep(&kept.event, &kept.thread, &kept.exec, 0), FRAG_WAIT);
+	cr_expect_eq(kept.thread.look_until, kept.thread.here.stamp + 1000);
+	cr_expect_eq(event_pop_locked(&kept.event, &kept.thread), &kept.other);
+	/* Nothing comes. */
+	cr_expect_not(fragi_event_look(&kept.event, &kept.thread));
+	cr_expect_geq(kept.thread.here.stamp, kept.thread.look_until);
+	cr_expect_eq(kept.event.spinning, 0);
+	/* Something comes. */
+	kept.thread.look_until = UINT64_MAX;
+	cr_assert_eq(pthread_create(&pthread, NULL, queue_beside_kept, &kept), 0);
+	cr_expect(fragi_event_look(&kept.event, &kept.thread));
+	pthread_join(pthread, NULL);
+	cr_expect_eq(kept.event.spinning, 0);
+	/* There is some, but the time is over: that it sleeps is not decided here. */
+	kept.thread.look_until = kept.thread.here.stamp;
+	cr_expect_not(fragi_event_look(&kept.event, &kept.thread));
+	/* The scheduler ends. */
+	cr_expect_eq(event_pop_locked(&kept.event, &kept.thread), &kept.other);
+	kept.thread.look_until = UINT64_MAX;
+	atomic_store(&kept.event.ending, true);
+	cr_expect(fragi_event_look(&kept.event, &kept.thread));
+}
+
 Test(event_queue, long_operators_are_left_to_one_that_comes_while_the_round_lasts)
 {
 	struct fragi_exec is_long = OF(500), is_short = OF(10);

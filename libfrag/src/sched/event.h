@@ -71,6 +71,8 @@ struct event_thread {
 	struct fragi_exec *held, **held_end;
 	/* how long to keep the operator of this tick when it is not ready afterwards */
 	uint64_t keep_stamps;
+	/* the thread does not sleep before this stamp, but looks for other work */
+	uint64_t look_until;
 	/* away from home: runs before anything in the queue */
 	struct fragi_exec *next;
 	/*
@@ -357,6 +359,12 @@ void fragi_event_work(struct event *event, struct event_thread *thread);
  */
 enum frag_ready fragi_event_keep(struct event *event, struct event_thread *thread,
 				 struct fragi_exec *exec, int r);
+/*
+ * A thread that finds no operator in the queues, most often because others were quicker: looks for
+ * work until it would have given its last operator up. Returns true when there is some; false: it
+ * may sleep.
+ */
+bool fragi_event_look(struct event *event, struct event_thread *thread);
 /* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct event_thread *thread);
 /* Sleeps until a thread changes the word, or until_ns; INT64_MAX: no time. Wakes such threads. */

@@ -372,6 +372,8 @@ void fragi_event_work(struct event *event, struct event_thread *thread)
 			fragi_event_timers_fire(event);
 		exec = next_exec(event, thread);
 		if (exec == NULL) {
+			if (fragi_event_look(event, thread))
+				continue;
 			thread->sleeps++;
 			fragi_event_idle(event, thread);
 			continue;

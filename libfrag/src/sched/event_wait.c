@@ -258,11 +258,29 @@ static int64_t sleep_until_locked(struct event *event, struct event_thread *thre
 	return until_ns;
 }
 
+/* Whether there is work for a thread that looks. rank: how many looked when it began, with it. */
+static bool work_comes(struct event *event, const struct event_thread *thread, uint32_t rank)
+{
+	uint32_t behind = atomic_load_explicit(&event->spinning, memory_order_relaxed);
+
+	behind = behind > rank ? behind - rank : 0;
+	return atomic_load_explicit(&event->long_count, memory_order_relaxed) > behind ||
+	       (behind == 0 && !event_is_empty_for(event, thread)) ||
+	       atomic_load_explicit(&event->ending, memory_order_relaxed);
+}
+
+static void relax(struct event *event, struct event_thread *thread)
+{
+	fragi_relax();
+	fragi_sched_pump_turn(&thread->here, event->base.config.pump);
+	thread->here.stamp = fragi_stamp();
+}
+
 enum frag_ready fragi_event_keep(struct event *event, struct event_thread *thread,
 				 struct fragi_exec *exec, int r)
 {
 	uint64_t begin = thread->here.stamp, kept = 0;
-	uint32_t rank = 0, behind;
+	uint32_t rank = 0;
 	enum frag_ready ready;
 	bool comes = !event_is_empty_for(event, thread);
 
@@ -270,9 +288,7 @@ enum frag_ready fragi_event_keep(struct event *event, struct event_thread *threa
 	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
 	ready = r == 0 ? fragi_exec_ready(exec) : FRAG_READY;
 	while (ready == FRAG_WAIT && !comes && kept < thread->keep_stamps && thread->held == NULL) {
-		fragi_relax();
-		fragi_sched_pump_turn(&thread->here, event->base.config.pump);
-		thread->here.stamp = fragi_stamp();
+		relax(event, thread);
 		kept = thread->here.stamp - begin;
 		if (atomic_load_explicit(&exec->state, memory_order_relaxed) != FRAGI_RUNNING) {
 			atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
@@ -282,16 +298,29 @@ enum frag_ready fragi_event_keep(struct event *event, struct event_thread *threa
 			continue;
 		if (rank == 0)
 			rank = atomic_fetch_add(&event->spinning, 1) + 1;
-		behind = atomic_load_explicit(&event->spinning, memory_order_relaxed);
-		behind = behind > rank ? behind - rank : 0;
-		comes = atomic_load_explicit(&event->long_count, memory_order_relaxed) > behind ||
-			(behind == 0 && !event_is_empty_for(event, thread)) ||
-			atomic_load_explicit(&event->ending, memory_order_relaxed);
+		comes = work_comes(event, thread, rank);
 	}
 	if (rank != 0)
 		atomic_fetch_sub(&event->spinning, 1);
+	thread->look_until = begin + thread->keep_stamps;
 	thread->keep_stamps = 0;
 	return ready;
+}
+
+bool fragi_event_look(struct event *event, struct event_thread *thread)
+{
+	bool comes = false;
+	uint32_t rank;
+
+	if (thread->here.stamp >= thread->look_until)
+		return false;
+	rank = atomic_fetch_add(&event->spinning, 1) + 1;
+	while (!comes && thread->here.stamp < thread->look_until) {
+		relax(event, thread);
+		comes = work_comes(event, thread, rank);
+	}
+	atomic_fetch_sub(&event->spinning, 1);
+	return comes;
 }
 
 void fragi_event_idle(struct event *event, struct event_thread *thread)
