@@ -321,9 +321,11 @@ Test(cuda, memory_is_on_the_gpu_that_was_named)
 Test(cuda, a_tensor_goes_into_a_pool_of_another_gpu)
 {
 	static const char *const names[] = {"device_memory_max_size", "dev_id", NULL};
+	static const int64_t shape[] = {2, 2, 4}, strides[] = {12, 8, 1};
 	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
 	struct frag_tensor *host = counting(), *here, *there, *again, *back;
 	struct frag_resource *pool = NULL, *first = NULL;
+	struct frag_dltensor dl;
 	struct frag_err err = FRAG_ERR_INIT;
 
 	setenv("FAKE_CUDA_DEVICES", "2", 1);
@@ -338,6 +340,20 @@ Test(cuda, a_tensor_goes_into_a_pool_of_another_gpu)
 	cr_assert_eq(frag_tensor_copy(there, first, GPU, &again, &err), 0, "%s", err.text);
 	cr_assert_eq(frag_tensor_copy(again, NULL, CPU, &back, &err), 0, "%s", err.text);
 	expect_counting(back);
+	frag_tensor_unref(there);
+	frag_tensor_unref(back);
+	/* Every second row: packed where it is, then copied. */
+	dl = *frag_tensor_dl(here);
+	dl.shape = (int64_t *)(uintptr_t)shape;
+	dl.strides = (int64_t *)(uintptr_t)strides;
+	cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &there), 0);
+	cr_assert_eq(frag_tensor_copy(there, pool, other, &back, &err), 0, "%s", err.text);
+	frag_tensor_unref(there);
+	cr_assert_eq(frag_tensor_copy(back, NULL, CPU, &there, &err), 0, "%s", err.text);
+	for (int i = 0; i < 16; i++)
+		cr_expect_eq(((const int32_t *)frag_tensor_data(there))[i],
+			     ((const int32_t *)frag_tensor_data(
+				     host))[i / 8 * 12 + i / 4 % 2 * 8 + i % 4]);
 	frag_tensor_unref(here);
 	frag_tensor_unref(there);
 	frag_tensor_unref(again);
