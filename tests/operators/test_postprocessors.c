@@ -497,6 +497,72 @@ Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
 	tick_fails(h, "boxes came, and rows and columns are not set");
 	frag_harness_destroy(h);
 	refused(masks, FRAG_ARGS({"rows", "4"}), "rows is 4 and columns 0; give");
+	refused(masks, FRAG_ARGS({"columns", "4"}), "rows is 0 and columns 4; give");
+}
+
+/* What is missing is named. */
+Test(ops_segmentation_postprocessor, tensors_that_are_not_there)
+{
+	static const struct {
+		const char *in, *boxes; /* as they are called */
+		int64_t sides;          /* of the boxes */
+		const char *sentence;
+	} rows[] = {
+		{"out", "boxes", 4, ""},
+		{"in", "boxes", 4, "the message holds no tensor \"out\"; set in_tensor_name"},
+		{"out", "box", 4, "holds no tensor \"boxes\"; set boxes_tensor_name"},
+		{"out", "boxes", 3, "the tensor \"boxes\" is not f32 [N, 4]"},
+		{"out", "boxes", 5, "the tensor \"boxes\" is not f32 [N, 4]"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h = make(masks, FRAG_ARGS({"network_output_type", "sigmoid"},
+							       {"in_tensor_name", "out"},
+							       {"rows", "4"}, {"columns", "4"}));
+
+		give_tensor(h, "in_tensor", rows[i].in, FLOATS(4, SIDES(1, 1, 1, 1), three_boxes));
+		give_tensor(h, "boxes", rows[i].boxes,
+			    FLOATS(2, SIDES(1, rows[i].sides), three_boxes));
+		if (rows[i].sentence[0] == '\0') {
+			finish(h, tick(h, "out_tensor"));
+			continue;
+		}
+		tick_fails(h, rows[i].sentence);
+		frag_harness_destroy(h);
+	}
+}
+
+/* The largest and the smallest network, and one beyond each. */
+Test(ops_segmentation_postprocessor, bounds_of_a_network)
+{
+	static const float zeros[32768];
+	static const struct {
+		int64_t rows, columns, channels;
+		bool fits;
+	} rows[] = {
+		{1, 1, 1, true},      {1, 1, 256, true},    {1, 1, 257, false},
+		{1, 32767, 1, true},  {1, 32768, 1, false}, {32767, 1, 1, true},
+		{32768, 1, 1, false}, {0, 1, 1, false},     {1, 0, 1, false},
+		{1, 1, 0, false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		for (int planar = 0; planar < 2; planar++) {
+			struct frag_harness *h =
+				make(masks, FRAG_ARGS({"network_output_type", "sigmoid"},
+						      {"data_format", planar ? "nchw" : "hwc"}));
+			const int64_t sides[] = {planar ? rows[i].channels : rows[i].rows,
+						 planar ? rows[i].rows : rows[i].columns,
+						 planar ? rows[i].columns : rows[i].channels};
+
+			give_tensor(h, "in_tensor", "", tensor(FRAG_DTYPE_FLOAT, 3, sides, zeros));
+			if (rows[i].fits)
+				finish(h, tick(h, "out_tensor"));
+			else {
+				tick_fails(h, "sides go to 32767 and classes to 256");
+				frag_harness_destroy(h);
+			}
+		}
 }
 
 /* Small operations. */
