@@ -35,3 +35,27 @@ Test(transport, a_name_leads_to_no_other_file)
 			     0, "%s", err.text);
 	}
 }
+
+/* This program exports no socket calls, as none but frag's own do. */
+Test(transport, ucx_is_not_opened_where_strangers_would_reach_it)
+{
+	static const struct fragi_transport_events events; /* of nothing that comes so far */
+	static const uint8_t key[FRAGI_DATA_KEY_BYTES];
+	const struct fragi_transport_config config = {
+		.struct_size = sizeof(config), .events = &events, .data_key = key};
+	const struct fragi_transport_ops *ops = NULL;
+	struct fragi_transport *made = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_transport_open("ucx", &ops, &err);
+
+	if (r == -ENOENT) /* a build without it */
+		return;
+	cr_assert_eq(r, 0, "%s", err.text);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(ops->create(&config, &made, &err), -ENOTSUP);
+		cr_expect_null(made);
+		cr_expect_not_null(strstr(err.text, "cannot keep strangers out of UCX: it exports "
+						    "no socket calls; run the application with"),
+				   "%s", err.text);
+	}
+}
