@@ -17,11 +17,11 @@ from holoscan.core import (Application, IOSpec, MetadataPolicy, Operator,  # noq
 from frag.holoscan._args import py_object_to_arg  # noqa: E402
 from frag.holoscan._component import set_parameters  # noqa: E402
 from frag.holoscan._metadata import MetadataDictionary  # noqa: E402
+from holoscan.pose_tree import Pose3, PoseTree, PoseTreeAccessMethod  # noqa: E402
 from holoscan.resources import DoubleBufferReceiver, UnboundedAllocator  # noqa: E402
 
 try:
     import numpy
-    from holoscan.pose_tree import Pose3, PoseTree, PoseTreeAccessMethod
 except ImportError:
     numpy = None
 
@@ -176,7 +176,6 @@ class Ports(unittest.TestCase):
         self.assertIsNot(spec.output("in"), first)  # an output may have that name
 
 
-@unittest.skipIf(numpy is None, "numpy is not installed")
 class Poses(unittest.TestCase):
     def setUp(self):
         self.tree = PoseTree()
@@ -196,6 +195,7 @@ class Poses(unittest.TestCase):
         tree.create_edges("a", "b", 999)
         tree.create_edges("a", "c", 1)
 
+    @unittest.skipIf(numpy is None, "numpy is not installed")
     def test_nearest_on_both_sides_of_the_middle(self):
         self.tree.create_edges("a", "b", 1000)
         for time, x in ((1, 1), (2, 3)):
