@@ -39,6 +39,16 @@ static struct fragi_port_info rx_ports[] = {
 static struct fragi_port_info other_ports[] = {
 	{.name = "boxes", .dir = FRAG_IN, .type = "box", .type_id = 4, .has_codec = true},
 };
+/* The only input that is not optional is meant where none is named. */
+static struct fragi_port_info view_ports[] = {
+	{.name = "layers", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_OPTIONAL},
+	{.name = "frames", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_MULTI},
+	{.name = "texts", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_OPTIONAL},
+};
+static struct fragi_port_info either_ports[] = {
+	{.name = "left", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_OPTIONAL},
+	{.name = "right", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_OPTIONAL},
+};
 static struct fragi_op_info sources[] = {
 	{"tx", "t", tx_ports, FRAG_COUNT_OF(tx_ports)},
 	{"cam", "t", cam_ports, FRAG_COUNT_OF(cam_ports)},
@@ -46,6 +56,8 @@ static struct fragi_op_info sources[] = {
 static struct fragi_op_info sinks[] = {
 	{"rx", "t", rx_ports, FRAG_COUNT_OF(rx_ports)},
 	{"other", "t", other_ports, FRAG_COUNT_OF(other_ports)},
+	{"view", "t", view_ports, FRAG_COUNT_OF(view_ports)},
+	{"either", "t", either_ports, FRAG_COUNT_OF(either_ports)},
 };
 static struct fragi_op_info both[] = {
 	{"tx", "t", tx_ports, FRAG_COUNT_OF(tx_ports)},
@@ -214,6 +226,15 @@ Test(resolve, the_same_pair_again_adds_nothing)
 		&resolved.diag,
 		"app.yaml:6:42: flow h.tx.out -> h.rx.in: it is there already with another capacity, policy or encryption; keep one of them\n");
 	resolved_fini(&resolved);
+}
+
+Test(resolve, an_optional_port_is_meant_where_it_is_named)
+{
+	good(-1, "[f.tx -> g.view, f.tx -> g.view.texts]",
+	     "f.tx.out>g.view.frames 4 block between\n"
+	     "f.tx.out>g.view.texts 4 block between\n");
+	bad(-1, "[f.tx -> g.either]",
+	    "app.yaml:7:9: flow end g.either: several could be meant; name the port; its inputs: left, right\n");
 }
 
 Test(resolve, each_flow_has_the_number_of_its_end_in_the_text)

@@ -148,7 +148,7 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 			   : dir == FRAG_OUT ? "output"
 					     : "port",
 		   *names[64];
-	struct fragi_port *only = NULL;
+	struct fragi_only_port only = {0};
 	size_t count = 0;
 	char advice[400], lead[32];
 
@@ -157,12 +157,12 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 			continue;
 		if (name != NULL && strcmp(op->ports[i].name, name) == 0)
 			return &op->ports[i];
-		only = &op->ports[i];
+		fragi_only_port_add(&only, i, dir != 0 ? op->ports[i].flags : 0);
 		if (count < FRAG_COUNT_OF(names))
 			names[count++] = op->ports[i].name;
 	}
-	if (name == NULL && count == 1)
-		return only;
+	if (name == NULL && fragi_only_port_is_known(&only))
+		return &op->ports[only.port];
 	snprintf(lead, sizeof(lead), "its %ss", what);
 	fragi_advise(advice, sizeof(advice), name != NULL ? name : "", lead, names, count);
 	if (count == 0)

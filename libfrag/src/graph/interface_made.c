@@ -148,7 +148,7 @@ static uint32_t find_port(struct table *table, const struct fragi_made_interface
 {
 	const struct frag_op *op = made->op;
 	const char *names[NAMES_MAX];
-	uint32_t found = UINT32_MAX, matches = 0;
+	struct fragi_only_port only = {0};
 	size_t count = 0;
 	char advice[400] = "; it has no ports";
 
@@ -158,11 +158,10 @@ static uint32_t find_port(struct table *table, const struct fragi_made_interface
 		if (made->port != NULL ? strcmp(op->ports[i].name, made->port) != 0
 				       : made->is_directed && op->ports[i].dir != made->dir)
 			continue;
-		found = i;
-		matches++;
+		fragi_only_port_add(&only, i, made->is_directed ? op->ports[i].flags : 0);
 	}
-	if (matches == 1)
-		return found;
+	if (fragi_only_port_is_known(&only))
+		return only.port;
 	if (made->port != NULL &&
 	    (strcmp(made->port, FRAG_INPUT_EXEC) == 0 || strcmp(made->port, FRAG_OUTPUT_EXEC) == 0))
 		return UINT32_MAX; /* no flow uses it, so the operator does not have it */
@@ -175,7 +174,8 @@ static uint32_t find_port(struct table *table, const struct fragi_made_interface
 	else
 		refuse(table, made, "an interface port of operator \"%s\" without its port: %s%s",
 		       op->name,
-		       matches == 0 ? "there is none" : "several could be meant; name one", advice);
+		       only.count == 0 ? "there is none" : "several could be meant; name one",
+		       advice);
 	return UINT32_MAX;
 }
 

@@ -25,6 +25,27 @@ struct fragi_port_info {
 	const char *tensors; /* of struct frag_port; NULL or "": not declared */
 };
 
+/* The port that is meant where none is named: the only one, or the only one not optional. */
+struct fragi_only_port {
+	uint32_t port, count, required;
+};
+
+/* Another port that could be meant; flags: FRAG_PORT_*, 0 where its direction is open. */
+static inline void fragi_only_port_add(struct fragi_only_port *only, uint32_t port, uint32_t flags)
+{
+	const bool is_optional = (flags & FRAG_PORT_OPTIONAL) != 0;
+
+	if (only->required == 0 || !is_optional)
+		only->port = port;
+	only->count++;
+	only->required += !is_optional;
+}
+
+static inline bool fragi_only_port_is_known(const struct fragi_only_port *only)
+{
+	return only->count == 1 || only->required == 1;
+}
+
 struct fragi_op_info {
 	const char *name;
 	const char *type;

@@ -137,21 +137,19 @@ static bool find_only_port(struct fragi_resolving *resolving, const struct fragi
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
 	char advice[512], name[FRAGI_SUBGRAPH_INNER_SIZE];
-	size_t count = 0;
+	struct fragi_only_port only = {0};
 
 	if (op->has_gaps)
 		return false;
-	for (size_t i = 0; i < op->port_count; i++) {
-		if (op->ports[i].dir != dir || fragi_port_is_execution(op->ports[i].name))
-			continue;
-		end->port = (uint32_t)i;
-		count++;
-	}
-	if (count == 1)
+	for (size_t i = 0; i < op->port_count; i++)
+		if (op->ports[i].dir == dir && !fragi_port_is_execution(op->ports[i].name))
+			fragi_only_port_add(&only, (uint32_t)i, op->ports[i].flags);
+	end->port = only.port;
+	if (fragi_only_port_is_known(&only))
 		return true;
-	if (count == 0 && resolving->end_in_doubt && dir == FRAG_OUT)
+	if (only.count == 0 && resolving->end_in_doubt && dir == FRAG_OUT)
 		return false;
-	if (count == 0)
+	if (only.count == 0)
 		fragi_resolving_error(
 			resolving, place_of(from), "%s: the operator has no %ss%s",
 			name_of(from, fragment->name, op->name, name), dir_text(dir),
