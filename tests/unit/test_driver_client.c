@@ -468,6 +468,18 @@ WORLD_TEST(driver_client, so_many_workers_that_are_away_are_remembered, world_in
 	cr_assert_eq(reply_of(w, 2)->worker_count, 64);
 	cr_expect_str_eq(reply_of(w, 3)->workers[0].name, "w65", "the last one first");
 	cr_expect_str_eq(reply_of(w, 4)->workers[63].name, "w2", "the first one is forgotten");
+	/* Two come back, and then two others have gone. */
+	for (uint64_t i = 64; i <= 67; i++) {
+		snprintf(name, sizeof(name), "w%d", (int)i);
+		hello(w, 100 + i, name, NULL);
+		if (i > 65)
+			step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+						    .connection = 100 + i,
+						    .text = "cut"});
+	}
+	cr_assert_eq(reply_of(w, 5)->worker_count, 2 + 64);
+	cr_expect_str_eq(reply_of(w, 6)->workers[2].name, "w67");
+	cr_expect_str_eq(reply_of(w, 7)->workers[65].name, "w2", "there was room for it");
 }
 
 /* Right of each kind that a client may send: Read, Payload, Command, - for none. */

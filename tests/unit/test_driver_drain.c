@@ -173,3 +173,28 @@ WORLD_TEST(driver_drain, the_next_driver_knows_of_it, world_init)
 	cr_expect_eq(drain(w, "a", true)->code, FRAGI_FAILURE_NONE);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 }
+
+/* So the next one knows of it, and of its end. */
+WORLD_TEST(driver_drain, it_is_acknowledged_when_it_is_kept, NULL)
+{
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	for (int undo = 0; undo < 2; undo++) {
+		const enum drv_record_kind kind = undo ? DRV_RECORD_UNDRAINED : DRV_RECORD_DRAINED;
+
+		cr_assert_null(kept(w, kind, 0));
+		say(w, CLIENT,
+		    &(struct fw_message){
+			    .kind = FW_DRAIN, .seq = 9, .drain = {"a", .undo = undo != 0}});
+		if (!undo) /* it tries the folder first */
+			step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED,
+						    .change = w->persist});
+		cr_expect_null(taken(w, CLIENT, FW_ANSWER), "%d", undo);
+		cr_assert_not_null(kept(w, kind, 0));
+		cr_expect_str_eq(kept(w, kind, 0)->name, "a");
+		step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+		cr_expect_eq(must_take(w, CLIENT, FW_ANSWER)->answer.failure.code,
+			     FRAGI_FAILURE_NONE, "%d", undo);
+	}
+}

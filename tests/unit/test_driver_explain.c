@@ -53,6 +53,7 @@ WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_ini
 		  NULL);
 	cr_assert_eq(all->route_count, 1);
 	cr_expect_str_eq(all->routes[0].edge, "");
+	cr_expect_str_eq(all->routes[0].reason, "its fragments have no workers yet");
 	comes(w, 2, "b", 1);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 	cr_expect_eq(drv_core_placed(w->core), 2);
@@ -69,7 +70,45 @@ WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_ini
 	cr_assert_eq(all->route_count, 1, "its flows are shown with it");
 	cr_expect_str_eq(all->routes[0].from, "f1.tx.out");
 	cr_expect_str_eq(all->routes[0].edge, "inproc");
+	cr_expect_str_eq(all->routes[0].reason, "both fragments run in one process");
 	cr_expect_eq(explained(w, "app", "f1.tx.out -> f2.rx.in")->placement_count, 0);
+}
+
+/* Of three flows each by itself, and all of them: the first and the last one, too. */
+WORLD_TEST(driver_explain, each_flow_says_why_it_has_its_transport, world_init)
+{
+	static const struct {
+		const char *from, *to, *edge, *reason;
+	} routes[] = {
+		{"f1.tx", "f2.rx", "ucx", "the graph asks for it"},
+		{"f1.tx", "f3.rx", "shm", "both hosts are on one machine and run as one user"},
+		{"f2.rx", "f3.ry", "shm", "both hosts are on one machine and run as one user"},
+	};
+	const struct fw_explanation *all;
+
+	client_hello(w, CLIENT, "top");
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {host: x, operators: {tx: {type: t}}}\n"
+	       "  f2: {host: y, operators: {rx: {type: t}}}\n"
+	       "  f3: {host: z, operators: {rx: {type: t}, ry: {type: t}}}\n"
+	       "flows:\n"
+	       "  - {from: f1.tx, to: f2.rx, edge: ucx}\n"
+	       "  - f1.tx -> f3.rx\n"
+	       "  - f2.rx -> f3.ry\n");
+	hello_by_memory(w, 1, "a", NULL, "boot.net.user.7");
+	all = explained(w, "app", "");
+	cr_assert_eq(all->route_count, FRAG_COUNT_OF(routes));
+	for (size_t i = 0; i < FRAG_COUNT_OF(routes); i++) {
+		char name[100];
+
+		cr_expect_str_eq(all->routes[i].from, routes[i].from, "%zu", i);
+		cr_expect_str_eq(all->routes[i].to, routes[i].to, "%zu", i);
+		cr_expect_str_eq(all->routes[i].edge, routes[i].edge, "%zu", i);
+		cr_expect_str_eq(all->routes[i].reason, routes[i].reason, "%zu", i);
+		snprintf(name, sizeof(name), "%s -> %s", routes[i].from, routes[i].to);
+		cr_assert_eq(explained(w, "app", name)->route_count, 1, "%s", name);
+		all = explained(w, "app", "");
+	}
 }
 
 WORLD_TEST(driver_explain, a_worker_that_fits_less_well_fits, world_init)

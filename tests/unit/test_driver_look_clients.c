@@ -319,6 +319,51 @@ WORLD_TEST(driver_look, hosts_are_told_once_for_all_who_look, NULL)
 	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 8 * SECOND);
 }
 
+/* Whichever ends: the one that was looked at first, or last. */
+WORLD_TEST(driver_look, an_application_that_ends_leaves_the_windows_of_the_others, NULL)
+{
+	static const char *const names[] = {"app", "other"};
+
+	for (uint64_t ends = 1; ends <= 2; ends++) {
+		const struct fw_looked *window;
+
+		if (ends > 1)
+			world_fini(w);
+		world_init(w);
+		memset(speaking_epoch, 0, sizeof(speaking_epoch));
+		both_come(w);
+		client_hello(w, CLIENT + 1, "fragctl");
+		for (speaking_run = 1; speaking_run <= 2; speaking_run++) {
+			say_start(w, CLIENT + 1, speaking_run, names[speaking_run - 1],
+				  two_fragments);
+			both_prepare(w);
+			for (uint32_t host = 1; host <= 2; host++)
+				say_result(w, host, host, FW_HOST_WIRED);
+			for (uint32_t host = 1; host <= 2; host++)
+				say_result(w, host, host, FW_HOST_STARTED);
+		}
+		look(w, CLIENT, "", SECOND, false);
+		pass_beating(w, SECOND, 1, CLIENT + 1);
+		for (int i = 0; i < 2; i++) {
+			window = looked(w, CLIENT);
+			cr_expect_str_eq(window->look.application, names[i]);
+			cr_expect_eq(window->is_last, i == 1);
+		}
+		speaking_run = ends;
+		w->many_end = true;
+		both_are_done(w);
+		both_exit(w);
+		for (int i = 0; i < 3; i++) {
+			pass_beating(w, SECOND, 1, CLIENT + 1);
+			window = looked(w, CLIENT);
+			cr_expect_str_eq(window->look.application, names[2 - ends]);
+			cr_expect(window->is_last, "%d", i);
+			cr_expect_null(taken(w, CLIENT, FW_LOOKED));
+		}
+		speaking_run = 1;
+	}
+}
+
 /* Each item is a digit for the connection, and its frame: "." is one that may be dropped, "!" a close. */
 static void expect_joined(const char *const *given, const char *const *wanted, size_t count)
 {

@@ -146,6 +146,32 @@ WORLD_TEST(driver_move, what_cannot_be_prepared_elsewhere_runs_on, move_begins)
 			 "worker c could not prepare it: no libx.so");
 }
 
+/* When a worker comes a second later, and not before. */
+WORLD_TEST(driver_move, what_could_not_be_prepared_is_tried_again, NULL)
+{
+	static const struct {
+		int64_t after_ns;
+		bool is_tried;
+	} rows[] = {{SECOND - 1, false}, {SECOND, true}, {SECOND + 1, true}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libx.so", ""};
+		struct fw_message failed;
+
+		if (i > 0)
+			world_fini(w);
+		move_begins(w);
+		speaking_epoch[2] = 2;
+		failed = of_host(FW_HOST_PREPARED, 2);
+		failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
+		say(w, NEW, &failed);
+		pass(w, rows[i].after_ns);
+		cr_expect_null(taken(w, NEW, FW_HOST_CREATE), "nothing has changed");
+		hello(w, 4, "d", "f3");
+		cr_expect_eq(taken(w, NEW, FW_HOST_CREATE) != NULL, rows[i].is_tried, "%zu", i);
+	}
+}
+
 WORLD_TEST(driver_move, a_worker_that_takes_over_and_is_lost_changes_nothing_before_it_was_prepared,
 	   move_begins)
 {
@@ -466,6 +492,8 @@ WORLD_TEST(driver_move, what_operators_have_saved_goes_along, move_begins)
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_eq(m->saved.offset, 64);
 	cr_expect(m->saved.size == 5 && memcmp(m->saved.bytes, "state", 5) == 0);
+	new_runs(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
 WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)

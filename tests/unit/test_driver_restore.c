@@ -104,6 +104,30 @@ WORLD_TEST(driver_restore, the_newest_run_of_a_name_decides, keeps_state)
 	cr_expect_null(kept(w, DRV_RECORD_WANTED, 4));
 }
 
+/* Each for itself: whether it ended with its driver, and whether it is wanted. */
+WORLD_TEST(driver_restore, what_is_restored_alone_is_looked_at, NULL)
+{
+	static const struct {
+		bool is_wanted;
+		enum fragi_summary_result result;
+		bool ends_now;
+	} rows[] = {{false, NOT_ENDED, true},
+		    {true, NOT_ENDED, true},
+		    {false, FRAGI_SUMMARY_STOPPED, false},
+		    {true, FRAGI_SUMMARY_STOPPED, false}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		if (i > 0)
+			world_fini(w);
+		keeps_state(w);
+		restore(w, 7, "mine", rows[i].is_wanted, rows[i].result);
+		pass(w, MS);
+		cr_expect_eq(kept(w, DRV_RECORD_END, 7) != NULL, rows[i].ends_now, "%zu", i);
+		cr_expect_eq(drv_core_app_count(w->core), rows[i].is_wanted, "%zu", i);
+		cr_expect_gt(drv_core_deadline_ns(w->core), w->now_ns, "nothing is left to do");
+	}
+}
+
 WORLD_TEST(driver_restore, a_full_disk_delays_what_starts_again, keeps_state)
 {
 	restore(w, 1, "mine", true, FRAGI_SUMMARY_STOPPED);
@@ -385,6 +409,41 @@ Test(driver_restore, events_go_on_and_are_bounded_in_number_and_age)
 	client_hello(&w, CLIENT, "");
 	cr_expect_eq(events(&w, 2)->rows[0].number, 2 * DRV_NOTICES_MAX + 1);
 	world_fini(&w);
+}
+
+/* As somebody else may have written them. Of a number that comes twice the first word counts. */
+WORLD_TEST(driver_restore, events_have_one_order, NULL)
+{
+	static const struct {
+		uint64_t given[4];
+		const char *kept; /* their numbers, and how many were given before */
+	} rows[] = {
+		{{1, 2, 3, 4}, "1:0 2:1 3:2 4:3"},
+		{{3, 4, 5, 6}, "3:0 4:1 5:2 6:3"},
+		{{1, 2, 2, 3}, "1:0 2:1 3:3"},
+		{{1, 2, 1, 3}, "1:0 2:1 3:3"},
+		{{1, 1, 1, 1}, "1:0"},
+		{{1, 2, 4, 5}, "4:2 5:3"},
+		{{4, 3, 2, 1}, "4:0"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const struct fw_events *all;
+		char text[100] = "";
+
+		if (i > 0)
+			world_fini(w);
+		keeps_state(w);
+		for (int k = 0; k < 4; k++)
+			restore_event(w, rows[i].given[k], 1040 * SECOND + k);
+		client_hello(w, CLIENT, "");
+		all = events(w, 2);
+		for (uint32_t k = 0; k < all->count; k++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d:%d",
+				 k > 0 ? " " : "", (int)all->rows[k].number,
+				 (int)(all->rows[k].unix_ns - 1040 * SECOND));
+		cr_expect_str_eq(text, rows[i].kept, "%zu", i);
+	}
 }
 
 WORLD_TEST(driver_restore, runs_are_bounded_but_for_what_starts_again, keeps_state)

@@ -160,6 +160,61 @@ WORLD_TEST(driver_tap, taps_are_bounded, NULL)
 		       "worker a speaks protocol 1.9, and flows can be watched from 1.10 on");
 }
 
+/* A host of one operator with two outputs, or two inputs. */
+static void say_two_ports(struct world *w, uint32_t host, const char *fragment, const char *op,
+			  enum frag_dir dir)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, host);
+	struct fw_port ports[] = {
+		{.name = "left", .type = "message", .dir = dir, .has_codec = true},
+		{.name = "right", .type = "message", .dir = dir, .has_codec = true}};
+	struct fw_op row = {.name = op, .type = "t", .ports = ports, .port_count = 2};
+	struct fw_fragment table = {.name = fragment, .ops = &row, .op_count = 1};
+	struct fw_address address = {"ucx", "address", 7, "tcp lo"};
+
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &table,
+						     .fragment_count = 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .pid = 100 + (int32_t)host};
+	say(w, host, &message);
+}
+
+WORLD_TEST(driver_tap, an_output_is_named_where_there_are_several, world_init)
+{
+	static const struct {
+		const char *what, *refusal; /* NULL: it is that output */
+		const char *name;
+	} cases[] = {
+		{"f1", "\"f1\" names several outputs of app; name one, such as f1.tx.", NULL},
+		{"f2.rx", "\"f2.rx\" names several outputs of app; name one, such as f1.tx.", NULL},
+		{"f1.tx.left", NULL, "f1.tx.left"},
+		{"f1.tx.right", NULL, "f1.tx.right"},
+		{"f2.rx.right", NULL, "f1.tx.right"},
+		{"right", "app has no flow \"right\"; write f1.tx.right, or what", NULL},
+		{"no", "app has no flow \"no\"; write f1.tx.left, or what", NULL},
+	};
+
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "flows: [f1.tx.left -> f2.rx.left, f1.tx.right -> f2.rx.right]\n");
+	both_come(w);
+	say_two_ports(w, 1, "f1", "tx", FRAG_OUT);
+	say_two_ports(w, 2, "f2", "rx", FRAG_IN);
+	both_run(w);
+	client_hello(w, CLIENT, "");
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fw_answer *answer = tap(w, CLIENT, 20 + i, cases[i].what, SECOND);
+
+		if (cases[i].refusal != NULL)
+			expect_refused(answer, FRAGI_FAILURE_USAGE, cases[i].refusal);
+		else
+			cr_expect_str_eq(answer->name, cases[i].name, "%s", cases[i].what);
+	}
+}
+
 /* Of an encrypted flow only those see messages who may by name. */
 Test(driver_tap, an_encrypted_flow_needs_its_role)
 {
