@@ -140,7 +140,9 @@ static void keep(struct world *w, uint64_t change)
 /* Not with the record before it. */
 WORLD_TEST(driver_service, an_end_is_told_when_it_is_kept, NULL)
 {
-	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .keeps_state = true,
+					       .realtime_offset_ns = 7});
 	speaking_run = 1;
 	client_hello(w, CLIENT, "");
 	both_come(w);
@@ -152,6 +154,8 @@ WORLD_TEST(driver_service, an_end_is_told_when_it_is_kept, NULL)
 	keep(w, w->persist);
 	await(w, 3, 1, FW_ENDED);
 	hosts_end(w);
+	cr_assert_not_null(kept(w, DRV_RECORD_END, 1));
+	cr_expect_eq(kept(w, DRV_RECORD_END, 1)->ended_unix_ns, 50 * SECOND + 7);
 	keep(w, w->persist - 1);
 	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "the disk does not have it");
 	await(w, 4, 1, FW_ENDED);
