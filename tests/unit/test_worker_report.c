@@ -34,6 +34,50 @@ Test(worker_report, a_host_runs_on_and_is_reported_with_all_that_matters)
 	cr_expect_not_null(did(WRK_DO_SEND_HOST));
 }
 
+/* The last word on each peer, in the order in which they were first heard of. */
+Test(worker_report, what_a_host_says_again_is_reported_once)
+{
+	static const struct {
+		enum fw_host_state state;
+		uint32_t peer;
+		const char *sentence;
+	} said[] = {{FW_STATE_PEER_LOST, 2, "first"},
+		    {FW_STATE_PEER_LOST, 3, "other"},
+		    {FW_STATE_PEER_LOST, 2, "again"},
+		    {FW_STATE_FAILED, 2, "it fails"}},
+	  reported[] = {{FW_STATE_PEER_LOST, 2, "again"},
+			{FW_STATE_PEER_LOST, 3, "other"},
+			{FW_STATE_FAILED, 2, "it fails"}};
+	const struct wrk_action *action;
+	uint32_t count = 0;
+
+	run_host_as("key a 1");
+	lose_driver();
+	for (size_t i = 0; i < FRAG_COUNT_OF(said); i++) {
+		struct fw_message event = host_frame(FW_HOST_EVENT);
+
+		event.event.state = said[i].state;
+		event.event.peer = said[i].peer;
+		event.event.failure =
+			(struct fw_failure){FRAGI_FAILURE_OTHER, said[i].sentence, ""};
+		from_host(&event);
+	}
+	reconnect();
+	cr_assert_eq(attach_as("key a 1", true), 1);
+	for (int n = 0; (action = did_nth(WRK_DO_SEND_DRIVER, n)) != NULL; n++) {
+		const struct fw_host_event *event = &action->message->event;
+
+		if (action->message->kind != FW_HOST_EVENT)
+			continue;
+		cr_assert_lt(count, FRAG_COUNT_OF(reported));
+		cr_expect_eq(event->state, reported[count].state, "%u", count);
+		cr_expect_eq(event->peer, reported[count].peer, "%u", count);
+		cr_expect_str_eq(event->failure.sentence, reported[count].sentence);
+		count++;
+	}
+	cr_expect_eq(count, FRAG_COUNT_OF(reported));
+}
+
 Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
 {
 	run_host_as("key a 1");
