@@ -2,6 +2,7 @@
 """The operator inference in applications, with the engine of tests/engine in place of OpenVINO."""
 import os
 import signal
+import time
 
 import cluster
 
@@ -74,6 +75,20 @@ class Engine(cluster.ClusterTest):
         frames, results = (self.flow(program, n) for n in ("frames.out", "detect.transmitter"))
         self.assertGreater(frames["delivered"], 0)
         self.assertEqual((frames["delivered"], frames["sent"]), (results["delivered"], frames["sent"]))
+
+    def test_no_watchdog_counts_how_long_a_model_is_made_ready(self):
+        self.env["FRAG_ONNXRUNTIME"] = self.env["FRAG_OPENVINO"]
+        app = self.application("engine of tests\ninput image 1 4 4\noutput sum 1 4 4\nslow\n")
+        with open(app, encoding="utf-8") as file:
+            text = file.read().replace("type: inference", "type: inference\n    watchdog: 300ms")
+        text = text.replace("parameters:\n      model",
+                            "parameters:\n      backend: onnxruntime\n      model")
+        text = text.replace("{rows: 4, columns: 4}", "{rows: 4, columns: 4, data_type: float}")
+        program = self.begin(self.write("app.yaml", text))
+        time.sleep(1)
+        self.open_the_gate()
+        self.assertEqual(program.wait(), 0, program.stderr)
+        self.assertEqual(self.flow(program, "detect.transmitter")["delivered"], FRAMES)
 
     def failure(self, model):
         program = self.begin(self.application(model))

@@ -384,6 +384,13 @@ static inline int frag_op_add_port(struct frag_op *op, const struct frag_port *p
 FRAG_API int frag_op_use_device(struct frag_op *op, struct frag_device device);
 
 /*
+ * Lets this call of initialize take as long as it needs, such as a model that is compiled for
+ * minutes: the watchdog does not count it. What takes longer than 10 s is still logged.
+ * Thread: the callback's. Blocks: no. RT-safe: no.
+ */
+FRAG_API void frag_op_suspend_watchdog(struct frag_op *op);
+
+/*
  * Words a failure: `return frag_op_fail(op, -EIO, "cannot read %s: %s; ...", ...)`. The first
  * sentence of a callback counts.
  * - code: negative errno

@@ -159,6 +159,7 @@ static int inference_initialize(void *state, struct frag_op *op)
 	struct inference *in = state;
 	int r = batch_check(&in->cameras, op, RECEIVERS);
 
+	frag_op_suspend_watchdog(op);
 	return r == 0 ? inference_networks_open(in, op) : r;
 }
 

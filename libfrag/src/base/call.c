@@ -51,6 +51,15 @@ void fragi_call_end(void)
 	pthread_mutex_unlock(&record->lock);
 }
 
+void fragi_call_remove_limit(void)
+{
+	if (record == NULL)
+		return;
+	pthread_mutex_lock(&record->lock);
+	record->limit_ns = 0;
+	pthread_mutex_unlock(&record->lock);
+}
+
 bool fragi_call_look(struct fragi_call *call, struct fragi_call_seen *out_seen)
 {
 	bool is_under_way;

@@ -64,6 +64,8 @@ FRAGI_API void fragi_call_record(struct fragi_call *call);
 /* Around a call. subject may be cut. Nothing happens on a thread that records nowhere. */
 FRAGI_API void fragi_call_begin(const char *subject, enum fragi_call_kind kind, int64_t limit_ns);
 FRAGI_API void fragi_call_end(void);
+/* The call of this thread has no limit from now on. */
+FRAGI_API void fragi_call_remove_limit(void);
 /* Returns whether a call is under way, and which. Thread: any. Never waits. */
 FRAGI_API bool fragi_call_look(struct fragi_call *call, struct fragi_call_seen *out_seen);
 

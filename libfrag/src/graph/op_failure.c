@@ -69,3 +69,11 @@ int frag_op_take_failure(struct frag_op *op, struct frag_err *out_err)
 	fragi_op_forget_failure(op);
 	return code;
 }
+
+void frag_op_suspend_watchdog(struct frag_op *op)
+{
+	const struct fragi_current *current = fragi_current();
+
+	if (current->op == op && current->callback == FRAGI_CALL_INITIALIZE)
+		fragi_call_remove_limit();
+}
