@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import cluster
@@ -152,7 +153,12 @@ class Typed(cluster.ClusterTest):
                      for step in test_readmes.commands("```console\n%s```" % body)]
             self.assertTrue(steps or page in ("index", "choose"), "%s shows no command" % page)
             for i, (command, shown) in enumerate(steps):
-                status, printed = shell.type(command.replace(":8089", ":" + port))
+                typed = command.replace(":8089", ":" + port)
+                status, printed = shell.type(typed)
+                deadline = time.monotonic() + cluster.PATIENCE_S
+                while "/metrics" in command and printed[-1:] and printed[-1].endswith("} 0") and \
+                        time.monotonic() < deadline:  # a host reports four times a second
+                    status, printed = shell.type(typed)
                 log = re.search(r"2>(\S+) &$", command)
                 if log:  # a reader takes longer than a daemon to begin
                     path = os.path.join(folder, log.group(1))
