@@ -167,7 +167,9 @@ class Victim(world.World):
             self.wait_until("descriptors of %s as before: %r" % (name, world.descriptors(p.pid) - held),
                             lambda p=p, held=held: not world.descriptors(p.pid) - held)
             if cluster.TIMES_SLOWER == 1 and "ASAN_OPTIONS" not in os.environ:
-                self.assertLess(resident_bytes(p.pid) - bytes_before, GROWTH_BYTES, name)
+                self.wait_until("memory of %s but for %d bytes" % (name, GROWTH_BYTES),
+                                lambda p=p, most=bytes_before + GROWTH_BYTES:
+                                resident_bytes(p.pid) < most)
 
     def end_unharmed(self):
         """The victim ends in order with everything that was sent; so does the bystander."""
