@@ -18,7 +18,7 @@
 struct one {
 	bool is_float, is_padded, frame_is_on_gpu, pool_is_on_gpu;
 	int64_t rows, columns, channels;
-	char width[8], height[8], mode[8], scale_min[32], scale_max[32], alpha[8], order[32];
+	char width[12], height[12], mode[8], scale_min[32], scale_max[32], alpha[8], order[32];
 	char pad_value[8];
 	const char *out_dtype, *layout, *pad;
 };

@@ -178,7 +178,7 @@ static const enum resize_mode modes[] = {RESIZE_DEFAULT, RESIZE_NEAREST, RESIZE_
 Test(ops_resize, flat_stays_flat)
 {
 	static const int64_t sizes[][2] = {{1, 1}, {7, 3}, {16, 16}, {5, 31}};
-	uint8_t in[12 * 16 * 3], out[31 * 31 * 3];
+	uint8_t in[12 * 16 * 3] = {0}, out[31 * 31 * 3];
 	struct frame f = frame_of(in, 12, 16, 3, false);
 
 	memset(in, 201, sizeof(in));
@@ -196,7 +196,7 @@ Test(ops_resize, flat_stays_flat)
 
 Test(ops_resize, same_size_is_a_copy)
 {
-	uint8_t in[9 * 11], out[9 * 11];
+	uint8_t in[9 * 11] = {0}, out[9 * 11];
 	struct frame f = frame_of(in, 9, 11, 1, false);
 
 	for (size_t i = 0; i < sizeof(in); i++)
@@ -210,7 +210,7 @@ Test(ops_resize, same_size_is_a_copy)
 /* A ramp is what linear interpolation keeps exactly, away from the borders; cubic by Keys too. */
 Test(ops_resize, ramps_stay_ramps)
 {
-	float in[32], out[128];
+	float in[32] = {0}, out[128];
 	struct frame f = frame_of(in, 1, 32, 1, true);
 
 	for (int i = 0; i < 32; i++)
