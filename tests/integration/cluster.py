@@ -256,6 +256,14 @@ class ClusterTest(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
 
+    def need_ipv6(self):
+        """Containers may have a kernel with IPv6 and no address of it."""
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("the machine has no IPv6")
+
     def need_kernels(self):
         if not os.path.exists(os.path.join(BUILD, "gen", "libfrag", "ops", "vision", "kernels.ptx")):
             self.skipTest("the build has no nvcc, and so no kernels for GPUs")

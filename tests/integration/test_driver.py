@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import time
 
@@ -276,11 +275,7 @@ flows:
         self.assert_balanced(summary)
 
     def test_ipv6(self):
-        try:
-            with socket.socket(socket.AF_INET6) as s:
-                s.bind(("::1", 0))
-        except OSError:
-            self.skipTest("no IPv6 here")
+        self.need_ipv6()
         self.d = self.driver(self.app, address="[::1]:0")
         self.assertRegex(self.address, r"^\[::1\]:\d+$")
         worker = self.worker("--once")

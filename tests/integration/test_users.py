@@ -263,16 +263,14 @@ class TwoUsers(cluster.ClusterTest):
         self.serve(d, "--key-file", key)
 
     def test_ipv6(self):
-        if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
-            self.skipTest("the machine has no IPv6")
+        self.need_ipv6()
         d = self.driver(self.app, address="[::1]:0")
         self.expect_refused(self.stranger(socket.AF_INET6))
         self.serve(d)
 
     def test_both_families_on_one_socket(self):
         """What stays on this machine is checked, although others on the network are not."""
-        if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
-            self.skipTest("the machine has no IPv6")
+        self.need_ipv6()
         d = self.driver(self.app, "--insecure", address="[::]:0")
         port = self.tcp()[1]
         self.expect_refused(self.stranger(socket.AF_INET6, "::1"))
