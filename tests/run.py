@@ -33,6 +33,7 @@ import concurrent.futures
 import contextlib
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -70,6 +71,7 @@ QUEUES = re.compile(r"tests/unit/test_(queue|pump|pump_spin|pump_backup|lock)$")
 ONCE = re.compile(r"integration/test_(docs|headers|pages|readmes|site|make|deploy|completion|python|holoscan_programs)$|tests/scale/")
 LOOK_S = 0.5  # whether the cores are idle
 ENOUGH_IDLE = 0.2
+DESCRIPTORS_MIN = 256  # of a program
 EXIT_S = 20  # for processes to exit after the program that started them
 
 TAP = re.compile(r"^(not ok|ok) - (\S+)(.*)$")
@@ -511,6 +513,15 @@ def report(results, skips, args, checks_features):
     return 1 if failed or not passed else 0
 
 
+def allow_descriptors():
+    """As many as the daemons of a test need; a test that needs more asks for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < DESCRIPTORS_MIN:
+        sys.exit("tests need %d descriptors, and the limit is %d; raise it (ulimit -n %d, docker run --ulimit nofile=%d)" %
+                 (DESCRIPTORS_MIN, hard, DESCRIPTORS_MIN, DESCRIPTORS_MIN))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, DESCRIPTORS_MIN), hard))
+
+
 def main():
     args = read_arguments()
     # A shell that starts this in the background ignores SIGINT, and so would every program.
@@ -528,6 +539,7 @@ def main():
         wanted = choose_programs(programs(build, 0, lambda path: True), args, chosen)
         print("all", *sorted(os.path.join(args.build, n) for _, n in wanted if n.startswith("tests/")))
         return 0
+    allow_descriptors()
     wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
     began = time.monotonic()
     results = run_programs(wanted, build, checker, args, emulator_skips)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import resource
 import sys
 import tempfile
 import threading
@@ -186,6 +187,19 @@ class Again(unittest.TestCase):
             "failed: s::u",
             "what each wrote is above; to run one alone: python3 tests/run.py --build build-x --tests NAME",
             "1 passed, 1 failed, 0 skipped"])
+
+
+    def test_too_few_descriptors_are_said_before_anything_runs(self):
+        for soft, hard in ((256, 256), (64, 256), (300, 4096), (64, 255), (6, 64)):
+            with mock.patch("resource.getrlimit", return_value=(soft, hard)), \
+                    mock.patch("resource.setrlimit") as allow, self.subTest(soft=soft, hard=hard):
+                if hard >= 256:
+                    run.allow_descriptors()
+                    allow.assert_called_once_with(resource.RLIMIT_NOFILE, (max(soft, 256), hard))
+                    continue
+                with self.assertRaisesRegex(SystemExit, "^tests need 256 descriptors, and the limit is %d;" % hard):
+                    run.allow_descriptors()
+                allow.assert_not_called()
 
 
 class Processes(cluster.ClusterTest):
