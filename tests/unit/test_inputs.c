@@ -109,6 +109,10 @@ Test(inputs, a_sum_or_each_input)
 	} ends[] = {
 		{{closed_with(0, 0), open_with(2, 0)}, FRAG_WAIT, FRAG_NEVER},
 		{{open_with(2, 0), closed_with(0, 0)}, FRAG_WAIT, FRAG_NEVER},
+		/* also beside one that waits, on either side */
+		{{closed_with(0, 0), open_with(0, 0)}, FRAG_WAIT, FRAG_NEVER},
+		{{open_with(1, 0), closed_with(0, 0)}, FRAG_WAIT, FRAG_NEVER},
+		{{open_with(1, 0), open_with(0, 0)}, FRAG_WAIT, FRAG_WAIT},
 		{{closed_with(0, 0), open_with(4, 0)}, FRAG_READY, FRAG_NEVER},
 		{{open_with(4, 0), closed_with(0, 0)}, FRAG_READY, FRAG_NEVER},
 		{{closed_with(2, 0), open_with(1, 0)}, FRAG_WAIT, FRAG_READY},
@@ -632,11 +636,16 @@ RIG_ONE_TEST(inputs, what_fits_is_not_refused)
 		"  tx: {type: source, conditions: [{type: downstream_affordable, min_size: 3}]}\n"
 		"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
 		"  ry: {type: taker, conditions: [{type: message_available, min_size: 6}]}\n"
+		"  rz: {type: sink, conditions: [{type: message_available, min_size: 2, front_stage_max_size: 2}]}\n"
+		"  rw: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [65536, 1]}]}\n"
 		"  ty: {type: source}\n"
 		"flows:\n"
 		"  - {from: tx, to: rx, capacity: 3}\n"
 		"  - {from: tx, to: ry, capacity: 1, policy: pop}\n"
-		"  - {from: ty, to: ry, capacity: 5}\n");
+		"  - {from: ty, to: ry, capacity: 5}\n"
+		"  - {from: ty, to: rz, capacity: 2}\n"
+		"  - {from: ty, to: rw.a, capacity: 65536}\n"
+		"  - {from: ty, to: rw.b, capacity: 1}\n");
 }
 
 Test(inputs, between_fragments_too)
@@ -689,8 +698,10 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "  n: {type: two, conditions: [{type: multi_message_available_timeout, sampling_mode: Sum}]}\n"
 	    "  o: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $gpu, min_bytes: 2049}]}\n"
 	    "  p: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $gpu, min_bytes: 2048}]}\n"
+	    "  q: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [1, 1, 1]}]}\n"
+	    "  r: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [65537, 1]}]}\n"
 	    "  ty: {type: source}\n"
-	    "flows: [ty -> g.a, ty -> g.b, ty -> h.a, ty -> h.b, ty -> i.a, ty -> i.b, ty -> j.a, ty -> j.b, ty -> k.a, ty -> k.b, ty -> m.a, ty -> m.b, ty -> n.a, ty -> n.b]\n",
+	    "flows: [ty -> q.a, ty -> q.b, ty -> r.a, ty -> r.b, ty -> g.a, ty -> g.b, ty -> h.a, ty -> h.b, ty -> i.a, ty -> i.b, ty -> j.a, ty -> j.b, ty -> k.a, ty -> k.b, ty -> m.a, ty -> m.b, ty -> n.a, ty -> n.b]\n",
 	    "test.yaml:5:63: app.a: condition memory_available: give either min_bytes or min_blocks, more than 0\n"
 	    "test.yaml:6:63: app.b: condition memory_available: min_blocks is 3, and resource \"pool\" has 2 blocks; lower min_blocks, or raise its num_blocks\n"
 	    "test.yaml:7:63: app.c: condition memory_available: min_bytes is 129, and resource \"pool\" has 128 bytes; lower min_bytes, or make the pool larger\n"
@@ -706,5 +717,7 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "test.yaml:17:31: app.m: condition expiring_message_available: parameter \"max_delay_ns\" (duration) is required and not set\n"
 	    "test.yaml:18:31: app.n: condition multi_message_available_timeout: parameter \"execution_frequency\" (duration) is required and not set\n"
 	    "test.yaml:18:86: app.n: condition multi_message_available_timeout: parameter \"sampling_mode\": \"Sum\" is not a valid choice; choices: SumOfAll, PerReceiver\n"
-	    "test.yaml:19:63: app.o: condition memory_available: min_bytes is 2049, and resource \"gpu\" has 2048 bytes; lower min_bytes, or make the pool larger\n");
+	    "test.yaml:19:63: app.o: condition memory_available: min_bytes is 2049, and resource \"gpu\" has 2048 bytes; lower min_bytes, or make the pool larger\n"
+	    "test.yaml:21:31: app.q: condition multi_message_available: min_sizes is a list of 3, and there are 2 inputs; give one number for each\n"
+	    "test.yaml:22:31: app.r: condition multi_message_available: min_sizes has 65537; give numbers from 1 to 65536\n");
 }
