@@ -159,7 +159,7 @@ class ReturnsPositive(Unruly):
             with self.subTest(where=where):
                 run = self.run_app(where, "--where", where, "--deed", "positive", "--ticks", "6")
                 self.assertEqual(run.wait(), code, run.stderr)
-                self.assertIn("app.u: %s returned 7; return 0 or a negative errno" % where,
+                self.assertIn("app.u: %s returned 1; return 0 or a negative errno" % where,
                               self.summary(run)["reason"])
 
 
@@ -190,7 +190,7 @@ class StopFails(Unruly):
         run = self.start("fragctl", "run", "--workers", "2", "--output", "json", app, "--", "--deed",
                          "positive")
         run.name = "app"
-        self.assert_failed(run, r"fragment1\.u: stop returned 7; return 0 or a negative errno",
+        self.assert_failed(run, r"fragment1\.u: stop returned 1; return 0 or a negative errno",
                            operator="fragment1.u")
         self.assert_nothing_left()
 

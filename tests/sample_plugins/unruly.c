@@ -86,7 +86,7 @@ static int misbehave(const struct unruly *s)
 	if (strcmp(s->deed, "exit") == 0)
 		exit(0);
 	if (strcmp(s->deed, "positive") == 0)
-		return 7;
+		return 1;
 	if (strcmp(s->deed, "fork") == 0 && fork() == 0)
 		sleep_for_ever();
 	if (strcmp(s->deed, "leave") == 0)

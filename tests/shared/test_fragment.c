@@ -421,6 +421,8 @@ Test(fragment, composers_that_fail)
 
 	bad(&(const struct graph_text){.text = line}, -EINVAL,
 	    "app.yaml:1:1: app: composer \"failing\" returned -5 (Input/output error)\n");
+	bad(&(const struct graph_text){.text = line, .args = {"--how", "positive"}}, -EINVAL,
+	    "app.yaml:1:1: app: composer \"failing\" returned 1; return 0 or a negative errno\n");
 	bad(&(const struct graph_text){.text = line, .args = {"--how", "worded"}}, -EINVAL,
 	    "app: no camera named \"worded\"; see the manual\n");
 	bad(&(const struct graph_text){.text = line, .args = {"--how", "type"}}, -EINVAL,

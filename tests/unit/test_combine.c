@@ -109,13 +109,12 @@ static const struct frag_condition_type at_least_type = {
 
 /* Notes its callbacks. */
 struct life {
-	bool start_fails;
-	int64_t initialize_returns;
-	int64_t check_returns;
+	int64_t bind_returns, initialize_returns, start_returns, check_returns;
 	struct frag_condition *condition;
 };
-static const struct frag_param life_params[] = {FRAG_PARAM_BOOL(struct life, start_fails, false),
+static const struct frag_param life_params[] = {FRAG_PARAM_I64(struct life, bind_returns, 0),
 						FRAG_PARAM_I64(struct life, initialize_returns, 0),
+						FRAG_PARAM_I64(struct life, start_returns, 0),
 						FRAG_PARAM_I64(struct life, check_returns, 0)};
 static char lived[16];
 
@@ -125,31 +124,31 @@ static int live(char c)
 	return 0;
 }
 
+static int live_and_return(char c, int64_t r, struct frag_err *err)
+{
+	live(c);
+	return r == -ENODEV ? frag_err_set(err, -ENODEV, "there is no device; plug one in")
+			    : (int)r;
+}
+
 static int life_bind(void *state, struct frag_condition *condition, struct frag_err *err)
 {
 	struct life *life = state;
 
-	(void)err;
 	life->condition = condition;
 	cr_expect_str_eq(frag_op_name(frag_condition_op(condition)), "op");
 	cr_expect_eq(frag_condition_context(condition), lived);
-	return live('b');
+	return live_and_return('b', life->bind_returns, err);
 }
 
 static int life_initialize(void *state, struct frag_condition *condition, struct frag_err *err)
 {
-	const int r = (int)((const struct life *)state)->initialize_returns;
-
-	live('i');
-	return r == -ENODEV ? frag_err_set(err, r, "there is no device; plug one in") : r;
+	return live_and_return('i', ((const struct life *)state)->initialize_returns, err);
 }
 
 static int life_start(void *state, struct frag_condition *condition, struct frag_err *err)
 {
-	live('s');
-	return ((const struct life *)state)->start_fails
-		       ? frag_err_set(err, -ENODEV, "there is no device; plug one in")
-		       : 0;
+	return live_and_return('s', ((const struct life *)state)->start_returns, err);
 }
 
 static enum frag_ready life_check(void *state, int64_t now_ns, int64_t *out_until_ns)
@@ -465,15 +464,6 @@ RIG_TEST(combine, a_stop_still_takes_what_was_sent)
 
 Test(combine, a_condition_has_a_life_cycle)
 {
-	static const struct {
-		int returns;
-		const char *sentence;
-	} initializes[] = {
-		{-ENODEV, "app.op: condition life: there is no device; plug one in"},
-		{-EIO, "app.op: condition life: Input/output error"},
-		{7, "app.op: condition life: initialize returned 7; return 0 or a negative errno"},
-	};
-	char text[200];
 	struct rig rig;
 
 	FOR_EACH_SCHEDULER(s)
@@ -485,27 +475,52 @@ Test(combine, a_condition_has_a_life_cycle)
 		cr_expect_eq(notes[0]->ticks, 2);
 		rig_end(&rig);
 		cr_expect_str_eq(lived, "bispf");
-		memset(lived, 0, sizeof(lived));
-		rig_run(&rig, &plugin,
-			rig_graph(s, "operators: {op: {type: ticker, conditions: [{type: life, "
-				     "start_fails: true}]}}\n"));
-		cr_expect_eq(rig.failed, 1);
-		cr_expect_str_eq(rig.sentence,
-				 "app.op: condition life: there is no device; plug one in");
-		rig_end(&rig);
-		cr_expect_str_eq(lived, "bisf", "one that did not start is not stopped");
 	}
-	for (size_t i = 0; i < FRAG_COUNT_OF(initializes); i++) {
-		memset(lived, 0, sizeof(lived));
-		snprintf(text, sizeof(text),
-			 "operators: {op: {type: ticker, conditions: [{type: life, "
-			 "initialize_returns: %d}]}}\n",
-			 initializes[i].returns);
-		cr_expect_neq(rig_prepare(&rig, &plugin, rig_graph(0, text)), 0);
-		cr_expect_str_eq(rig.diag.items[0].text, initializes[i].sentence);
-		rig_end(&rig);
-		cr_expect_str_eq(lived, "bif");
-	}
+}
+
+Test(combine, a_callback_of_a_condition_that_fails)
+{
+	static const struct {
+		const char *callback, *lived;
+		bool is_prepared;
+	} cases[] = {
+		{"bind", "b", false},
+		{"initialize", "bif", false},
+		{"start", "bisf", true}, /* one that did not start is not stopped */
+	};
+	static const int returns[] = {-ENODEV, -EIO, 1};
+	char text[200], sentence[200];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases) * FRAG_COUNT_OF(returns); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			const size_t c = i / FRAG_COUNT_OF(returns);
+			const int r = returns[i % FRAG_COUNT_OF(returns)];
+
+			memset(lived, 0, sizeof(lived));
+			snprintf(text, sizeof(text),
+				 "operators: {op: {type: ticker, conditions: [{type: life, "
+				 "%s_returns: %d}]}}\n",
+				 cases[c].callback, r);
+			snprintf(sentence, sizeof(sentence), "app.op: condition life: %s%s",
+				 r == 1 ? cases[c].callback : "",
+				 r == -ENODEV ? "there is no device; plug one in"
+				 : r == -EIO  ? "Input/output error"
+					      : " returned 1; return 0 or a negative errno");
+			cr_assert_eq(rig_prepare(&rig, &plugin, rig_graph(s, text)) == 0,
+				     cases[c].is_prepared, "%s", text);
+			if (cases[c].is_prepared) {
+				rig_start(&rig);
+				cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+				cr_expect_eq(rig.failed, 1);
+				cr_expect_str_eq(rig.sentence, sentence);
+			} else {
+				cr_expect_str_eq(rig.diag.items[0].text, sentence);
+			}
+			rig_end(&rig);
+			cr_expect_str_eq(lived, cases[c].lived, "%s: %s", text, lived);
+		}
 }
 
 Test(combine, a_check_that_fails)

@@ -383,8 +383,8 @@ Test(end, a_failure_in_stop_fails_the_application)
 	} cases[] = {
 		{"count: 5", "words: 1", "app.rec: the disk is full; make room"},
 		{"count: 5", "words: 0", "app.rec: stop returned -5 (Input/output error)"},
-		{"count: 5", "words: 0, stop_returns: 3",
-		 "app.rec: stop returned 3; return 0 or a negative errno"},
+		{"count: 5", "words: 0, stop_returns: 1",
+		 "app.rec: stop returned 1; return 0 or a negative errno"},
 		{"stop_app_at: 20", "words: 1", "app.rec: the disk is full; make room"},
 		{"count: 0", "words: 1, fail_at: 2", "app.rec: the writer has ended"},
 		{"count: 5", "words: 0, stop_returns: 0", ""},

@@ -78,7 +78,7 @@ static int chooser_bad(struct chooser *s, struct frag_tick *tick)
 	if (strcmp(s->bad, "ignored") == 0)
 		frag_tick_add_dynamic_flow(tick, NULL);
 	if (strcmp(s->bad, "positive") == 0)
-		return 7;
+		return 1;
 	return strcmp(s->bad, "fails") == 0 ? -EIO : 0;
 }
 
@@ -567,7 +567,7 @@ Test(flow_control, a_bad_choice_fails_the_operator)
 	fails("foreign", "cannot add a dynamic flow: it leads away from another operator");
 	fails("ignored", "the next operator is NULL");
 	fails("positive",
-	      "the callback that chooses its flows returned 7; return 0 or a negative errno");
+	      "the callback that chooses its flows returned 1; return 0 or a negative errno");
 	fails("fails", "the callback that chooses its flows returned -5");
 	fails("outside",
 	      "a dynamic flow can only be added in the callback of frag_set_dynamic_flows");

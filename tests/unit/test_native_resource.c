@@ -43,7 +43,7 @@ static int live_or_fail(const struct store *s, const char *callback, struct frag
 	case '!':
 		return -EIO;
 	default:
-		return 7;
+		return 1;
 	}
 }
 
@@ -229,7 +229,7 @@ Test(native_resource, failures_refuse_the_application)
 		     "  d: {type: store, mark: d}\n" OP,
 		"test.yaml:4:3: app.a: there is no device; plug one in\n"
 		"test.yaml:5:3: app.b: Input/output error\n"
-		"test.yaml:6:3: app.c: setup returned 7; return 0 or a negative errno\n");
+		"test.yaml:6:3: app.c: setup returned 1; return 0 or a negative errno\n");
 	cr_expect_str_eq(lived, "sa sb sc sd Su Fu fd ", "fini only where setup succeeded");
 	refused(HEAD "resources:\n"
 		     "  a: {type: store, mark: a}\n"
@@ -240,7 +240,7 @@ Test(native_resource, failures_refuse_the_application)
 	refused(HEAD "resources: {a: {type: store, fails_in: initialize!}}\n" OP,
 		"app.a: initialize returned -5 (Input/output error)\n");
 	refused(HEAD "resources: {a: {type: store, fails_in: initialize+}}\n" OP,
-		"app.a: initialize returned 7; return 0 or a negative errno\n");
+		"app.a: initialize returned 1; return 0 or a negative errno\n");
 }
 
 Test(native_resource, wrong_parameters_and_references_are_all_reported)

@@ -313,7 +313,7 @@ static const struct frag_subgraph_type failing_type = {"failing", NULL, compose_
 
 static int compose_strange(struct frag_subgraph *strange, struct frag_fragment *fragment)
 {
-	return 3;
+	return 1;
 }
 static const struct frag_subgraph_type strange_type = {"strange", NULL, compose_strange};
 
@@ -345,7 +345,7 @@ Test(subgraph_made, instances_that_cannot_be_made_are_refused)
 	    "app.n: no subgraphs are registered here; make it of its table\n"
 	    "app: instances of subgraphs are more than 16 deep: e > e > e > e > e > e > e > e > e > e > e > e > e > e > e > e > e; nest them less\n"
 	    "app.f: subgraph \"failing\" returned -5 (Input/output error)\n"
-	    "app.s: subgraph \"strange\" returned 3; return 0 or a negative errno\n"
+	    "app.s: subgraph \"strange\" returned 1; return 0 or a negative errno\n"
 	    "app: two instances of subgraphs are called \"y\"; rename one of them\n"
 	    "app: an operator and an instance of a subgraph are called \"y\"; rename one of them\n"
 	    "app: operator \"x_a\" is made twice\n");
