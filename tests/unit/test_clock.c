@@ -110,6 +110,36 @@ RIG_TEST(clock, a_manual_one_goes_from_one_awaited_time_to_the_next)
 	cr_expect_lt(rig->done_ns - rig->start_ns, 20 * S, "it does not wait");
 }
 
+/* The earliest of several times is next, in whatever order the operators stand. */
+Test(clock, each_of_several_periods_keeps_its_times)
+{
+	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	static const struct {
+		int period_ms, count;
+	} rows[] = {{300, 30}, {700, 12}, {1100, 9}};
+	char text[1000];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(orders); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			int n = snprintf(text, sizeof(text), "clock: manual\noperators:\n");
+
+			for (int k = 0; k < 3; k++)
+				n += snprintf(text + n, sizeof(text) - (size_t)n,
+					      "  w%d: {type: watcher, parameters: {slot: %d}, "
+					      "conditions: [{type: count, count: %d}, {type: "
+					      "periodic, recess_period: %dms}]}\n",
+					      k, orders[i][k], rows[orders[i][k]].count,
+					      rows[orders[i][k]].period_ms);
+			rig_run(&rig, &clock_plugin, rig_graph(s, text));
+			for (int k = 0; k < 3; k++)
+				expect_times(k, 0, rows[k].period_ms * MS, (uint32_t)rows[k].count);
+			rig_end(&rig);
+		}
+}
+
 RIG_TEST(clock, all_is_measured_in_its_time)
 {
 	rig_run(rig, &clock_plugin,

@@ -361,6 +361,20 @@ RIG_TEST(combine, an_input_that_has_ended_leaves_the_others)
 	cr_expect_eq(noted(0), 203, "%u", noted(0));
 }
 
+/* A term that looks at no input does not keep the operator once its inputs have ended. */
+RIG_TEST(combine, inputs_that_have_ended_end_the_operator_beside_other_terms)
+{
+	run_to_its_end(
+		rig,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  one: {type: source, parameters: {count: 7}}\n"
+			"  rx: {type: either, conditions: [{type: boolean, name: off, enable_tick: false}, {type: message_available, receiver: a}, {type: or, terms: [off, message_available]}, {type: none, port: b}]}\n"
+			"flows: [one -> rx.a, one -> rx.b]\n"));
+	cr_expect_geq(noted(0), 7, "%u", noted(0));
+}
+
 RIG_TEST(combine, a_term_that_ends_ends_the_operator)
 {
 	run_to_its_end(

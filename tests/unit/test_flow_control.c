@@ -486,15 +486,19 @@ RIG_TEST(flow_control, flows_lead_to_another_fragment)
 		"  g:\n    scheduler: %s\n    operators:\n"
 		"      rx: {type: sink, parameters: {slot: 1}}\n"
 		"      last: {type: step, parameters: {slot: 2}}\n"
-		"flows:\n"
+		"  gg:\n    scheduler: %s\n    operators:\n"
+		"      rx: {type: sink, parameters: {slot: 3}}\n"
+		"flows:\n" /* also to one of that name in a fragment whose name begins so */
+		"  - {from: f.head.out, to: gg.rx.in, dynamic: true}\n"
 		"  - {from: f.head.out, to: g.rx.in, dynamic: true}\n"
 		"  - g.rx -> f.head\n"
 		"  - {from: f.head, to: g.last, dynamic: true}\n",
-		rig_schedulers[s], rig_schedulers[s]);
+		rig_schedulers[s], rig_schedulers[s], rig_schedulers[s]);
 	run_good(rig, text);
 	cr_assert_eq(noted(0), 31);
 	cr_assert_eq(noted(1), 30);
 	cr_assert_eq(noted(2), 1);
+	cr_assert_eq(noted(3), 0);
 	cr_assert_eq(sent(rig, "head", "last"), 1);
 }
 

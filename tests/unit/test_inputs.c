@@ -168,7 +168,7 @@ Test(inputs, a_timeout_counts_from_the_last_tick)
 /* Takes all that waits at both inputs; notes 1000 * messages of a + those of b. */
 static const struct frag_port two_ports[] = {
 	{.name = "a", .dir = FRAG_IN, .type = "i64"},
-	{.name = "b", .dir = FRAG_IN, .type = "i64"},
+	{.name = "b", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_OPTIONAL},
 };
 
 /*
@@ -419,6 +419,34 @@ Test(inputs, each_of_several_inputs_has_its_number)
 			rig_end(&rig);
 		}
 	}
+}
+
+/* An input that no flow leads to asks for nothing, and it has not ended. */
+Test(inputs, one_that_is_not_connected_asks_for_nothing)
+{
+	static const char *const conditions[] = {
+		"multi_message_available, sampling_mode: PerReceiver",
+		"multi_message_available, sampling_mode: PerReceiver, receivers: [b, a]",
+		"multi_message_available, min_sum: 1",
+		"multi_message_available_timeout, sampling_mode: PerReceiver, execution_frequency: 1h",
+	};
+	struct rig rig;
+	char text[400];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(conditions); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			snprintf(
+				text, sizeof(text),
+				"operators:\n"
+				"  one: {type: source, parameters: {count: 10}}\n"
+				"  rx: {type: two, parameters: {most_a: 1}, conditions: [{type: %s}]}\n"
+				"flows: [one -> rx.a]\n",
+				conditions[i]);
+			rig_run(&rig, &inputs_plugin, rig_graph(s, text));
+			cr_expect_eq(noted(0), 10, "%s: %u", conditions[i], noted(0));
+			rig_end(&rig);
+		}
 }
 
 RIG_TEST(inputs, ticks_without_messages_come_with_the_timeout)

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <graph/thread_pool.h>
+#include <sched/realtime.h>
 
 #include "graph_texts.h"
 #include "rig_ops.h"
@@ -188,6 +189,24 @@ RIG_ONE_TEST(realtime, a_thread_has_a_deadline)
 		cr_expect(row->sched_runtime_ns == 100000 && row->sched_deadline_ns == 5000000 &&
 			  row->sched_period_ns == 10000000);
 	}
+}
+
+/* Where the kernel keeps no period: a tick that was late moves the periods after it. */
+Test(realtime, a_period_begins_anew_behind_a_late_tick)
+{
+	struct fragi_pace pace = {.period_ns = 4000000};
+	int64_t begin_ns = fragi_now_ns(), first_ns;
+
+	pace.next_ns = begin_ns - 23 * pace.period_ns;
+	fragi_pace_wait(&pace);
+	first_ns = pace.next_ns;
+	cr_expect_geq(first_ns, begin_ns + pace.period_ns);
+	cr_expect_geq(fragi_now_ns(), first_ns, "it has waited");
+	pace.next_ns = fragi_now_ns() + pace.period_ns / 4; /* a tick that was not late */
+	first_ns = pace.next_ns;
+	fragi_pace_wait(&pace);
+	cr_expect_eq(pace.next_ns, first_ns + pace.period_ns);
+	cr_expect_geq(fragi_now_ns(), pace.next_ns);
 }
 
 /* Without a periodic condition: by the kernel where it grants that, and else as well. */
