@@ -86,6 +86,74 @@ Test(account, what_was_seen_to_wait_is_lost_at_least)
 	cr_expect(a.exact && a.lost_at_least == a.lost && a.sent_at_most == 20);
 }
 
+/*
+ * The receiver left no page. It has settled what it confirmed, what the windows did not hold back,
+ * and what had arrived but for its window: the largest of these counts.
+ */
+Test(account, a_receiver_without_a_page_has_settled_what_can_be_shown)
+{
+	static const struct {
+		uint64_t sent, confirmed, arrived, reported, delivered, delivered_of_queues;
+	} rows[] = {
+		/* of a flow that queues the window counts thrice */
+		{20, 19, 0, 3, 19, 15}, /* what it confirmed */
+		{20, 5, 9, 3, 16, 8},   /* what was sent, but for the windows */
+		{20, 5, 19, 3, 16, 15}, /* what arrived, but for its window */
+		{10, 0, 9, 6, 6, 6},    /* what it reported */
+		{2, 0, 1, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		for (int queues = 0; queues < 2; queues++) {
+			struct fragi_flow_stats tx = {.sent = rows[i].sent,
+						      .confirmed = rows[i].confirmed};
+			struct fragi_flow_stats rx = {.arrived = rows[i].arrived,
+						      .delivered = rows[i].reported};
+			struct fragi_account_end sender = {&tx, true, false},
+						 receiver = {&rx, false, false};
+			struct fragi_summary_flow a;
+
+			fragi_account_between(&sender, &receiver, WINDOW, queues == 1, &a);
+			assert_balanced(&a);
+			cr_expect_eq(a.delivered,
+				     queues == 0 ? rows[i].delivered : rows[i].delivered_of_queues,
+				     "row %zu, %d: %llu", i, queues,
+				     (unsigned long long)a.delivered);
+			cr_expect_eq(a.delivered_at_least, rows[i].reported);
+		}
+}
+
+/* The first message is that of the earliest epoch which had one. */
+Test(account, epochs_that_are_over_are_added)
+{
+	static const struct {
+		uint64_t past_ns, now_ns, first_ns;
+	} firsts[] = {{5, 9, 5}, {0, 9, 9}, {5, 0, 5}, {0, 0, 0}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(firsts); i++) {
+		const struct fragi_flow_stats past = {.sent = 20,
+						      .delivered = 11,
+						      .tx_dropped = {1, 2},
+						      .rx_dropped = {0, 3},
+						      .first_ns = firsts[i].past_ns};
+		struct fragi_flow_stats row = {
+			.sent = 7, .delivered = 6, .tx_dropped = {1}, .first_ns = firsts[i].now_ns};
+		struct fragi_account_end end = {
+			.row = &row, .is_final = true, .is_orderly = true, .past = &past};
+		struct fragi_summary_flow a;
+
+		fragi_account_inner(&end, 4, &a);
+		assert_balanced(&a);
+		cr_expect_eq(a.first_ns, firsts[i].first_ns, "%zu: %llu", i,
+			     (unsigned long long)a.first_ns);
+		cr_expect(a.sent == 27 && a.delivered == 17 && a.lost == 3 && a.in_flight == 0);
+		cr_expect(a.dropped[0] == 2 && a.dropped[1] == 5);
+		cr_expect(a.exact && a.lost_at_least == 3 && a.sent_at_least == 27 &&
+			  a.sent_at_most == 27 && a.delivered_at_least == 17 &&
+			  a.delivered_at_most == 17);
+	}
+}
+
 Test(account, an_inner_flow_of_a_lost_host_loses_its_capacity)
 {
 	struct fragi_flow_stats row = {.sent = 10, .delivered = 10};

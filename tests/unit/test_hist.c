@@ -175,6 +175,20 @@ Test(hist, bars_hold_what_is_below_their_ends_and_add_up)
 	cr_expect_eq(sum.p50, q.p50, "a process that counted nothing");
 }
 
+/* Of two processes after each other: the worse error, whichever had it. */
+Test(hist, the_largest_error_stays)
+{
+	struct fragi_quantiles sum = {.count = 1, .error_ns = 17};
+
+	fragi_quantiles_add(&sum, &(struct fragi_quantiles){.count = 2, .error_ns = 23});
+	cr_expect_eq(sum.error_ns, 23);
+	fragi_quantiles_add(&sum, &(struct fragi_quantiles){.count = 3, .error_ns = 11});
+	cr_expect_eq(sum.error_ns, 23);
+	fragi_quantiles_add(&sum, &(struct fragi_quantiles){.error_ns = 99});
+	cr_expect_eq(sum.error_ns, 23, "one that counted nothing has none");
+	cr_expect_eq(sum.count, 3);
+}
+
 Test(hist, the_sum_is_within_seven_percent)
 {
 	static struct fragi_hist_alone hist;

@@ -170,6 +170,42 @@ Test(ledger, what_is_no_page_is_refused)
 	cr_assert_lt(fragi_ledger_open(&reader, -1), 0);
 }
 
+/* What is computed is a sum of bucket middles, and no more than the operator has lasted. */
+Test(ledger, an_operator_computes_or_waits_while_it_lasts)
+{
+	static const struct {
+		uint64_t started, seen, ended, computed, time, waiting;
+	} rows[] = {
+		{100, 0, 900, 300, 300, 500},   {100, 0, 900, 0, 0, 800},
+		{100, 0, 900, 800, 800, 0},     {100, 0, 900, 950, 800, 0},
+		{100, 700, 0, 250, 250, 350},   {100, 700, 0, 601, 600, 0},
+		{100, 700, 900, 250, 250, 550}, /* the end counts, not what was seen before */
+		{0, 0, 900, 250, 0, 0},         {500, 0, 400, 250, 0, 0},
+	};
+	struct fragi_op_row row = {0};
+	struct fragi_job job;
+
+	atomic_store(&row.compute.count, 17);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		atomic_store(&row.started_ns, rows[i].started);
+		atomic_store(&row.seen_ns, rows[i].seen);
+		atomic_store(&row.ended_ns, rows[i].ended);
+		fragi_op_row_job(&row, rows[i].computed, &job);
+		cr_expect_eq(job.count, 17);
+		cr_expect_eq(job.time_ns, rows[i].time, "row %zu: %llu", i,
+			     (unsigned long long)job.time_ns);
+		cr_expect_eq(job.waiting_ns, rows[i].waiting, "row %zu: %llu", i,
+			     (unsigned long long)job.waiting_ns);
+	}
+	/* One that still runs, and was never seen, has lasted until now. */
+	atomic_store(&row.started_ns, (uint64_t)fragi_now_ns() - 5000000);
+	atomic_store(&row.ended_ns, 0);
+	atomic_store(&row.seen_ns, 0);
+	fragi_op_row_job(&row, 1000000, &job);
+	cr_expect_eq(job.time_ns, 1000000);
+	cr_expect_geq(job.waiting_ns, 4000000);
+}
+
 Test(ledger, reasons_have_names)
 {
 	cr_assert_str_eq(fragi_drop_name(FRAGI_DROP_QUEUE_FULL), "queue_full");
