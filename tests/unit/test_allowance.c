@@ -76,6 +76,29 @@ Test(allowance, of_groups_of_version_1)
 	cr_expect_eq(may.cores, 1);
 }
 
+/* Controllers stand in any order, and others have names that contain theirs. */
+Test(allowance, of_controllers_by_their_whole_names)
+{
+	static const struct {
+		const char *controllers;
+		bool is_memory;
+	} rows[] = {
+		{"memory", true},          {"cpuset,memory", true},  {"memory,cpu", true},
+		{"cpu,memory,pids", true}, {"name=memory", false},   {"memoryless", false},
+		{"tmemory,cpu", false},    {"tmemory,memory", true},
+	};
+	char line[100];
+
+	put("groups/memory/pod/memory.limit_in_bytes", "104857600\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(line, sizeof(line), "4:%s:/pod\n", rows[i].controllers);
+		put("proc/self/cgroup", line);
+		look();
+		cr_expect_eq(may.memory_bytes, rows[i].is_memory ? 104857600 : INT64_MAX, "%s",
+			     rows[i].controllers);
+	}
+}
+
 Test(allowance, a_group_outside_of_the_container_is_passed_by)
 {
 	put("proc/self/cgroup", "0::/../other\n");

@@ -444,6 +444,29 @@ Test(codec, labels_that_are_none_are_refused)
 	fragi_label_unref(label);
 }
 
+/* As many steps as a label may have, and one more: then it has none, since paths are whole. */
+Test(codec, a_label_has_a_limit)
+{
+	for (uint32_t more = 0; more < 2; more++) {
+		const uint32_t count = FRAGI_LABEL_STEPS_MAX + more;
+		struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
+		struct fragi_label *label = fragi_label_create(count);
+		const uint64_t now = fragi_stamp();
+
+		label->maker = label;
+		label->names = &step_names;
+		for (uint32_t i = 0; i < count; i++)
+			label->steps[i] = (struct fragi_step){i % 3, 1, now, now, i, 0};
+		fragi_message_set_label(message, label);
+		arrived = across(message);
+		cr_assert_eq(arrived->stamps, FRAGI_STAMP_LABEL);
+		cr_assert_eq(arrived->label->step_count, more == 0 ? count : 0);
+		for (uint32_t i = 0; i < arrived->label->step_count; i++)
+			cr_assert_eq(arrived->label->steps[i].held_ns, i);
+		frag_message_unref(arrived);
+	}
+}
+
 Test(codec, a_trail_that_stays_here_is_not_sent)
 {
 	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;

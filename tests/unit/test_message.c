@@ -371,6 +371,35 @@ Test(message, a_shared_one_is_immutable)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
 }
 
+/* What a copy is asked for when it is received or sent, and its stamps. */
+Test(message, a_copy_has_all_that_the_message_had)
+{
+	static const uint8_t at_receive[] = {0, FRAGI_AT_RECEIVE_WORK};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct frag_message *message = frag_message_create(), *copy;
+		uint64_t sequence = 0;
+		int64_t acquired_ns = 0;
+		uint32_t clock = 0;
+
+		frag_message_add_tensor(message, "t", small_tensor());
+		frag_message_set_sequence(message, 23);
+		frag_message_set_acquisition(message, 17, FRAG_CLOCK_TAI);
+		message->at_receive = at_receive[i];
+		copy = frag_message_writable(frag_message_ref(message));
+		cr_expect_neq(copy, message);
+		cr_expect_eq(copy->at_receive, message->at_receive);
+		cr_expect_eq(copy->stamps, message->stamps);
+		cr_expect_eq(frag_message_acquisition(copy, &acquired_ns, &clock), 0);
+		cr_expect(acquired_ns == 17 && clock == FRAG_CLOCK_TAI);
+		cr_expect_eq(frag_message_sequence(copy, &sequence), 0);
+		cr_expect_eq(sequence, 23);
+		cr_expect_eq(frag_message_tensor_count(copy), 1);
+		frag_message_unref(copy);
+		frag_message_unref(message);
+	}
+}
+
 Test(message, writable_survives_every_failed_allocation)
 {
 	int64_t failed = 1;

@@ -397,6 +397,49 @@ Test(peer_clock, a_round_trip_that_is_too_long_does_not_count_towards_a_lock)
 	cr_expect_eq(peer.state, FRAGI_PEER_CLOCK_LOCKED);
 }
 
+/* A rate is rounded down, also below 0: what it shows is never above the truth. */
+Test(peer_clock, a_drift_is_rounded_down)
+{
+	static const int64_t rows[][3] = {
+		{5, 2 * S, 10},  {-5, 2 * S, -10}, {5, -2 * S, -10}, {-1, S, -1},
+		{0, S, 0},       {1, 1, 0},        {-1, 1, -1},      {1, S - 1, 0},
+		{-1, S - 1, -1}, {1, S + 1, 1},    {-1, S + 1, -2},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(fragi_timeline_drift_ns(rows[i][0], rows[i][1]), rows[i][2],
+			     "row %zu: %lld", i,
+			     (long long)fragi_timeline_drift_ns(rows[i][0], rows[i][1]));
+}
+
+/* A rate that the peer's kernel changed is forgotten once, and learned again. */
+Test(peer_clock, a_slew_forgets_the_rate_once)
+{
+	struct fragi_peer_clock peer;
+	struct fragi_timeline timeline;
+	int64_t known;
+
+	lock(&peer, &timeline);
+	for (int64_t i = 1; i <= 120; i++)
+		quiet_trip(&peer, &timeline, i * S / 4, 10 * US, 30 * US);
+	known = peer.rate_high - peer.rate_low;
+	cr_expect_lt(known, FRAGI_PEER_CLOCK_RATE_MAX / 4, "%lld", (long long)known);
+	for (int64_t i = 121; i <= 240; i++) {
+		const int64_t at_ns = i * S / 4;
+		const struct fragi_round_trip trip = {.asked_ns = at_ns,
+						      .heard_ns = at_ns + 10 * US + 7 * S,
+						      .answered_ns = at_ns + 10 * US + 7 * S,
+						      .back_ns = at_ns + 40 * US,
+						      .slews = 1};
+
+		fragi_peer_clock_add(&peer, &trip, &timeline);
+		cr_expect(i > 121 || peer.rate_high - peer.rate_low > known, "it is forgotten");
+	}
+	cr_expect_lt(peer.rate_high - peer.rate_low, FRAGI_PEER_CLOCK_RATE_MAX / 4, "%lld",
+		     (long long)(peer.rate_high - peer.rate_low));
+	cr_expect_eq(peer.restarts, 0);
+}
+
 /* A peer may send any times. It is never locked with times that contradict each other. */
 Test(peer_clock, a_peer_that_lies_is_not_locked)
 {

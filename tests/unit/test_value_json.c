@@ -77,6 +77,8 @@ Test(value_json, values_are_read_as_they_are_written)
 		{"i64", "-9223372036854775808"},
 		{"u64", "18446744073709551615"},
 		{"f32", "0.5"},
+		{"f32", "0.100000001"}, /* digits that tell each of them from its neighbours */
+		{"f32", "16777215"},
 		{"f64", "0.10000000000000001"},
 		{"complex128", "[1, -2.5]"},
 		{"string", "\"a \\\"b\\\"\\u000a\""},
