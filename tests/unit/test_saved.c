@@ -17,6 +17,7 @@
 struct counter {
 	int64_t count;
 	int64_t fail_at, refuse_at, too_much_at; /* a value; 0: never */
+	int64_t refusals;                        /* from there on */
 	bool refuses_state;
 	int64_t ticks, value;
 };
@@ -29,6 +30,7 @@ static const struct frag_param counter_params[] = {
 	FRAG_PARAM_I64(struct counter, fail_at, 0),
 	FRAG_PARAM_I64(struct counter, refuse_at, 0),
 	FRAG_PARAM_I64(struct counter, too_much_at, 0),
+	FRAG_PARAM_I64(struct counter, refusals, 1),
 	FRAG_PARAM_BOOL(struct counter, refuses_state, false),
 };
 
@@ -57,7 +59,7 @@ static int counter_save(void *state, struct frag_op *op, void *out_bytes, size_t
 	saves++;
 	cr_expect_eq(size, 16);
 	memset(out_bytes, 0xee, size); /* what a save that fails leaves is not used */
-	if (c->value == c->refuse_at)
+	if (c->value >= c->refuse_at && c->value < c->refuse_at + c->refusals && c->refuse_at > 0)
 		return frag_op_fail(op, -EIO, "it was to fail to save");
 	if (c->value == c->too_much_at)
 		return 17;
@@ -165,6 +167,36 @@ Test(saved, a_save_that_fails_leaves_the_one_before)
 	cr_expect_eq(value_at_end, 5);
 	run("count: 1");
 	cr_expect_eq(value_at_start, 4, "17 bytes are more than save_size");
+}
+
+static uint32_t lines_with(FILE *file, const char *what)
+{
+	char line[512];
+	uint32_t count = 0;
+
+	rewind(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		count += strstr(line, what) != NULL;
+	return count;
+}
+
+/* One line for saves that fail in a row, and another one when they fail again. */
+Test(saved, saves_that_fail_are_logged_once_in_a_row)
+{
+	const int before = dup(STDERR_FILENO);
+	FILE *file = tmpfile();
+
+	cr_assert_not_null(file);
+	dup2(fileno(file), STDERR_FILENO);
+	run("count: 9, refuse_at: 3, refusals: 3, too_much_at: 8");
+	dup2(before, STDERR_FILENO);
+	close(before);
+	cr_expect_eq(saves, 9);
+	cr_expect_eq(lines_with(file, "its state cannot be saved: it was to fail to save"), 1);
+	cr_expect_eq(lines_with(file, "save returned 17, more bytes than its save_size of 16"), 1);
+	fclose(file);
+	run("count: 1");
+	cr_expect_eq(value_at_start, 9);
 }
 
 Test(saved, saves_keep_their_period)

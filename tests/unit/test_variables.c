@@ -16,6 +16,7 @@
 #include <var/variable.h>
 
 #include "descriptors.h"
+#include "left.h"
 #include "unit/graph_texts.h"
 
 /*
@@ -402,6 +403,28 @@ Test(variables, shapes_that_the_writer_decides)
 	cr_expect_eq(memcmp(tensor->data, "he", 2), 0);
 }
 
+/* Neither shape nor strides touch what is beside them. */
+Test(variables, of_as_many_dimensions_as_a_tensor_may_have)
+{
+	int64_t shape[FRAG_TENSOR_NDIM_MAX], stride = 1;
+	const struct frag_dltensor *tensor;
+	struct frag_variable *handle;
+
+	for (int32_t i = 0; i < FRAG_TENSOR_NDIM_MAX; i++)
+		shape[i] = i % 2 == 0 ? 2 : i == 1 ? 3 : 1;
+	cr_assert_eq(frag_variable_create(&world.a.op, "deep", &handle), 0);
+	cr_assert_eq(frag_variable_allocate(handle, u8, FRAG_TENSOR_NDIM_MAX, shape), 0);
+	cr_assert_eq(frag_variable_map(handle, FRAG_VARIABLE_WRITE, 0, &tensor), 0);
+	cr_expect_eq(tensor->ndim, FRAG_TENSOR_NDIM_MAX);
+	for (int32_t i = FRAG_TENSOR_NDIM_MAX - 1; i >= 0; i--) {
+		cr_expect_eq(tensor->shape[i], shape[i], "%d: %lld", (int)i,
+			     (long long)tensor->shape[i]);
+		cr_expect_eq(tensor->strides[i], stride, "%d", (int)i);
+		stride *= shape[i];
+	}
+	cr_expect_eq(frag_variable_unmap(handle), 0);
+}
+
 Test(variables, only_whom_the_graph_names_may_open_them)
 {
 	struct frag_variable *handle;
@@ -623,25 +646,136 @@ Test(variables, memory_that_the_machine_has_not_is_refused_with_a_sentence)
 	fragi_variables_destroy(c.variables);
 }
 
-Test(variables, guests_that_say_nothing_do_not_hold_up_others)
+/* The socket of a variable. */
+static void socket_of(const char *variable, char out[128])
 {
-	int fds[3 * FRAGI_VARIABLE_CLIENTS_MAX];
-	char name[128], hex[64] = "";
+	char hex[64] = "";
 
-	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX); /* those that are served, too */
 	for (size_t i = 0; i < FRAGI_VARIABLES_SECRET_BYTES; i++)
 		snprintf(hex + 2 * i, 3, "%02x", world.key[i]);
-	snprintf(name, sizeof(name), "frag-var-%s-gain", hex);
-	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++) {
-		int r;
+	snprintf(out, 128, "frag-var-%s-%s", hex, variable);
+}
 
+static void connect_all(int *fds, size_t count)
+{
+	char name[128];
+	int r;
+
+	socket_of("gain", name);
+	for (size_t i = 0; i < count; i++) {
 		do
 			r = fragi_handover_connect(name, &fds[i]);
 		while (r == -EAGAIN);
 		cr_assert_eq(r, 0);
 	}
+}
+
+static void fetch_again(void)
+{
 	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
 	fetch(&world.b, "gain");
+}
+
+/* As many as are served at a time, none of which is closed for another. */
+Test(variables, guests_that_are_slow_are_served_too)
+{
+	const uint8_t *secret =
+		world.key + FRAGI_VARIABLES_KEY_BYTES - FRAGI_VARIABLES_SECRET_BYTES;
+	int fds[FRAGI_VARIABLE_CLIENTS_MAX - 1], memory, r;
+	uint32_t magic;
+
+	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX);
+	connect_all(fds, FRAG_COUNT_OF(fds));
+	fetch_again(); /* behind them: all have been accepted */
+	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++) {
+		cr_assert_eq(
+			fragi_handover_send(fds[i], secret, FRAGI_VARIABLES_SECRET_BYTES, NULL, 0),
+			0, "%zu", i);
+		do
+			r = fragi_handover_receive(fds[i], &magic, sizeof(magic), &memory, 1);
+		while (r == -EAGAIN);
+		cr_assert_eq(r, 0, "%zu: %s", i, frag_strerror(r));
+		close(memory);
+		close(fds[i]);
+	}
+}
+
+/* A host hands a descriptor over with an answer of something else, or one that is cut short. */
+static uint32_t false_magic;
+static size_t false_bytes;
+
+static void *answer_falsely(void *arg)
+{
+	const int listener = *(const int *)arg;
+	uint8_t secret[FRAGI_VARIABLES_SECRET_BYTES];
+	int fd, r;
+
+	while (fragi_handover_accept(listener, &fd) == -EAGAIN)
+		usleep(1000);
+	do
+		r = fragi_handover_receive(fd, secret, sizeof(secret), NULL, 0);
+	while (r == -EAGAIN);
+	(void)fragi_handover_send(fd, &false_magic, false_bytes, &fd, 1);
+	close(fd);
+	return NULL;
+}
+
+Test(variables, an_answer_that_is_none_leaves_nothing_open)
+{
+	static const struct {
+		uint32_t magic;
+		size_t bytes;
+	} rows[] = {{0x12345678, 4}, {0x31564647, 4}, {0x31564646, 3}};
+	struct fragi_variable_memory memory;
+	unsigned int before;
+	pthread_t thread;
+	char name[128];
+	int listener;
+
+	socket_of("false", name);
+	cr_assert_eq(fragi_handover_listen(name, &listener), 0);
+	fragi_variable_memory_init(&memory);
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		false_magic = rows[i].magic;
+		false_bytes = rows[i].bytes;
+		before = left_entries("/proc/self/fd");
+		cr_assert_eq(pthread_create(&thread, NULL, answer_falsely, &listener), 0);
+		cr_expect_eq(fragi_variable_request(world.b.variables, "false", &memory), -EBADMSG);
+		cr_expect_eq(memory.fd, -1);
+		pthread_join(thread, NULL);
+		/* Those of guests before it may only be closed now. */
+		cr_expect_leq(left_entries("/proc/self/fd"), before, "row %zu", i);
+	}
+	close(listener);
+}
+
+/* What was removed makes room. */
+Test(variables, as_many_as_there_may_be)
+{
+	struct fragi_variable *variable = NULL;
+	uint32_t had = world.b.variables->count;
+	char name[32];
+
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = had; i < FRAG_VARIABLES_MAX; i++) {
+			snprintf(name, sizeof(name), "v%u", i);
+			cr_assert_eq(fragi_variables_add(world.b.variables, name, &variable), 0);
+		}
+		cr_expect_eq(fragi_variables_add(world.b.variables, "more", &variable), -ENOSPC);
+		cr_expect_null(fragi_variables_find(world.b.variables, "more"));
+		while (world.b.variables->count > had)
+			fragi_variables_remove_first(world.b.variables);
+		cr_expect_null(fragi_variables_find(world.b.variables, name));
+	}
+}
+
+Test(variables, guests_that_say_nothing_do_not_hold_up_others)
+{
+	int fds[3 * FRAGI_VARIABLE_CLIENTS_MAX];
+
+	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX); /* those that are served, too */
+	connect_all(fds, FRAG_COUNT_OF(fds));
+	fetch_again();
 	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++)
 		close(fds[i]);
 }
