@@ -91,6 +91,10 @@ Test(data_loggers, patterns_choose_and_the_allowlist_wins)
 		{"log_outputs: false", 0, 20, 0, 20},
 		{"allowlist_patterns: [nobody]", 0, 0, 0, 0},
 		{"denylist_patterns: [\"[0-9]\", \"x{3}\"]", 20, 20, 20, 20},
+		/* in brackets all are characters, and a ] that comes first is one, too */
+		{"allowlist_patterns: [\"mx[]*?(?{.]\"]", 0, 20, 20, 0},
+		{"allowlist_patterns: [\"mx[^](?*?{]in\"]", 0, 20, 0, 0},
+		{"allowlist_patterns: [\"mx[.^]in\"]", 0, 20, 0, 0},
 	};
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		char graph[1024];

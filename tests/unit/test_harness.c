@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <frag/frag.h>
+#include <data/pool.h>
 #include <frag/harness.h>
 #include <ops.h>
 
@@ -329,6 +330,7 @@ Test(harness, structs_texts_and_bools)
 	frag_harness_give_i64(h, "flags", 1);
 	cr_expect_eq(frag_harness_tick(h), -EPROTOTYPE, "a value of another type");
 	frag_harness_destroy(h);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0, "also those that were not taken");
 }
 
 struct user {

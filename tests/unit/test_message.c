@@ -371,6 +371,34 @@ Test(message, a_shared_one_is_immutable)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
 }
 
+/* A value that two messages share is not written through either of them, whatever its size. */
+Test(message, a_value_of_a_copy_is_its_own)
+{
+	static const size_t sizes[] = {8, FRAGI_MESSAGE_INLINE, FRAGI_MESSAGE_INLINE + 1, 3000};
+	char one[3000], two[3000];
+	const void *value;
+
+	memset(one, 'a', sizeof(one));
+	memset(two, 'b', sizeof(two));
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(sizes); i++) {
+		struct frag_message *message = frag_message_create(), *copy;
+		const size_t size = sizes[i / 2];
+
+		cr_assert_eq(frag_message_set_value(message, &frag_type_bytes, one, size, NULL), 0);
+		copy = frag_message_writable(frag_message_ref(message));
+		cr_assert_neq(copy, message);
+		cr_assert_eq(frag_message_set_value(i % 2 == 0 ? copy : message, &frag_type_bytes,
+						    two, size, NULL),
+			     0);
+		frag_message_value(message, &value, NULL);
+		cr_expect_eq(memcmp(value, i % 2 == 0 ? one : two, size), 0, "%zu", size);
+		frag_message_value(copy, &value, NULL);
+		cr_expect_eq(memcmp(value, i % 2 == 0 ? two : one, size), 0, "%zu", size);
+		frag_message_unref(copy);
+		frag_message_unref(message);
+	}
+}
+
 /* What a copy is asked for when it is received or sent, and its stamps. */
 Test(message, a_copy_has_all_that_the_message_had)
 {

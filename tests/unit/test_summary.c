@@ -333,7 +333,7 @@ Test(summary, balance)
 
 Test(summary, the_file_appears_whole_and_a_device_stays_one)
 {
-	char folder[] = "/tmp/frag-summary-XXXXXX", path[64], start[8] = "";
+	char folder[] = "/tmp/frag-summary-XXXXXX", path[64], start[8] = "", sentence[256];
 	struct frag_err err = FRAG_ERR_INIT;
 	struct stat st;
 	FILE *in;
@@ -349,7 +349,11 @@ Test(summary, the_file_appears_whole_and_a_device_stays_one)
 	unlink(path);
 	cr_expect_eq(rmdir(folder), 0, "nothing else is left in the folder");
 	cr_expect_eq(fragi_summary_write(&summary, path, &err), -ENOENT);
-	EXPECT_IN(err.text, path);
+	snprintf(
+		sentence, sizeof(sentence),
+		"cannot write the summary to %s: No such file or directory; give --summary a file in a folder that can be written",
+		path);
+	cr_expect_str_eq(err.text, sentence);
 	cr_expect_eq(fragi_summary_write(&summary, "/dev/null", NULL), 0);
 	cr_expect_eq(fragi_summary_check(path, &err), -ENOENT);
 	EXPECT_IN(err.text, path);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <base/alloc.h>
 #include <base/stamp.h>
 #include <base/failure.h>
 #include <base/handover.h>
@@ -747,6 +748,29 @@ Test(variables, an_answer_that_is_none_leaves_nothing_open)
 		cr_expect_leq(left_entries("/proc/self/fd"), before, "row %zu", i);
 	}
 	close(listener);
+}
+
+/* Each step needs memory, and what there was before stays as it was. */
+Test(variables, no_memory_is_reported)
+{
+	const struct fragi_variables_config config = {world.spec, world.key, world.stop_fd};
+	struct fragi_variables *variables = NULL;
+	struct fragi_variable *variable = NULL;
+	uint32_t had = world.b.variables->count;
+	int64_t failed = 1;
+	int r;
+
+	fragi_alloc_fail_after(0, 1);
+	cr_expect_eq(fragi_variables_create(&config, &variables), -ENOMEM);
+	cr_expect_eq(fragi_alloc_fail_off(), 1);
+	cr_expect_null(variables);
+	for (int64_t n = 0; failed > 0; n++) {
+		fragi_alloc_fail_after(n, 1);
+		r = fragi_variables_add(world.b.variables, "more", &variable);
+		failed = fragi_alloc_fail_off();
+		cr_assert_eq(r, failed > 0 ? -ENOMEM : 0);
+		cr_assert_eq(world.b.variables->count, failed > 0 ? had : had + 1);
+	}
 }
 
 /* What was removed makes room. */
