@@ -55,7 +55,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 $(B)/tests/unit/test_redact: $(B)/obj/fragctl/redact.o
 $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_tensor.o)
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
-$(B)/tests/unit/test_trace: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
+$(B)/tests/unit/test_trace_take: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 $(B)/tests/unit/test_trace_waits: $(B)/obj/fragctl/trace_waits.o
 # Whole verbs, with a driver that the test plays.
 $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
