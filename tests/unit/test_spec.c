@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <errno.h>
+
 #include <text/holoscan.h>
 
 #include "spec_texts.h"
@@ -89,6 +91,54 @@ Test(spec, the_example_is_read_whole)
 	cr_expect_eq(spec->flows[0].policy, FRAG_POLICY_DEFAULT);
 	cr_expect_str_eq(spec->flows[1].edge, "auto");
 	fragi_spec_destroy(spec);
+}
+
+/* What one of them changes, or makes, is its own; what both point to stays until both are gone. */
+Test(spec, the_same_source_is_parsed_once)
+{
+	static const char *const sets[] = {"fragment2.view.title=OR 4"};
+	struct fragi_spec *a = good_example(NULL, 0, NULL, 0);
+	struct fragi_spec *b = good_example(NULL, 0, NULL, 0);
+	struct fragi_spec *other = good_example(sets, 1, NULL, 0), *again;
+
+	cr_expect_eq(a->fragments, b->fragments);
+	cr_expect_neq(a->fragments, other->fragments);
+	b->application = "another";
+	cr_expect_str_eq(a->application, "endoscopy");
+	cr_expect_neq(fragi_spec_arguments_help(a), fragi_spec_arguments_help(b));
+	again = good_example(NULL, 0, NULL, 0);
+	cr_expect_eq(again->fragments, a->fragments);
+	cr_expect_str_eq(again->application, "endoscopy");
+	fragi_spec_destroy(a);
+	fragi_spec_destroy(again);
+	cr_expect_str_eq(b->fragments[0].operators[0].name, "replayer");
+	cr_expect_str_eq(other->fragments[1].operators[0].settings[0].value->text, "OR 4");
+	fragi_spec_destroy(b);
+	fragi_spec_destroy(other);
+	a = good_example(NULL, 0, NULL, 0);
+	cr_expect_str_eq(a->fragments[0].operators[0].name, "replayer");
+	fragi_spec_destroy(a);
+}
+
+/* Its errors are for each who parses it; what is left of it is nobody's graph. */
+Test(spec, a_source_with_errors_is_parsed_each_time)
+{
+	static const char text[] = HEAD "operators: {a: {type: t}}\nflows: [a -> b]\n";
+	const struct fragi_spec_source source = {
+		.graph = {.file = "app.yaml", .text = text, .length = sizeof(text) - 1}};
+
+	for (int i = 0; i < 3; i++) {
+		struct fragi_diag diag = {0};
+		struct fragi_spec *spec = NULL;
+
+		cr_expect_eq(i == 1 ? fragi_spec_parse_partial(&source, &diag, &spec)
+				    : fragi_spec_parse(&source, &diag, &spec),
+			     -EINVAL);
+		cr_expect_eq(diag.count, 1, "%zu", diag.count);
+		cr_expect_eq(spec != NULL, i == 1);
+		fragi_spec_destroy(spec);
+		fragi_diag_fini(&diag);
+	}
 }
 
 Test(spec, the_example_with_the_other_source)

@@ -377,6 +377,9 @@ void fragi_spec_swap_extensions(struct fragi_builder *builder);
 
 /* prune.c: marks what is incomplete, and removes what has no name of its own */
 void fragi_spec_prune(struct fragi_spec *spec);
+/* Reads a source into a spec of its own; else as fragi_spec_parse, or fragi_spec_parse_partial. */
+int fragi_spec_read(const struct fragi_spec_source *source, struct fragi_diag *diag,
+		    bool keep_partial, struct fragi_spec **out_spec);
 
 /* spec.c: parses the texts up to the merged config. Also used to read a source. */
 void fragi_builder_begin(struct fragi_builder *builder);

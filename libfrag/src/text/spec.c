@@ -254,8 +254,8 @@ static bool is_short_of_memory(const struct fragi_diag *remarks)
 	return remarks->beyond > 0 && remarks->count < FRAGI_DIAG_MAX;
 }
 
-static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag, bool keep_partial,
-		 struct fragi_spec **out_spec)
+int fragi_spec_read(const struct fragi_spec_source *source, struct fragi_diag *diag,
+		    bool keep_partial, struct fragi_spec **out_spec)
 {
 	struct fragi_builder builder;
 	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
@@ -294,28 +294,6 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	else
 		*out_spec = spec;
 	return r;
-}
-
-int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
-		     struct fragi_spec **out_spec)
-{
-	return parse(source, diag, false, out_spec);
-}
-
-int fragi_spec_parse_partial(const struct fragi_spec_source *source, struct fragi_diag *diag,
-			     struct fragi_spec **out_spec)
-{
-	return parse(source, diag, true, out_spec);
-}
-
-void fragi_spec_destroy(struct fragi_spec *spec)
-{
-	if (spec == NULL)
-		return;
-	fragi_diag_fini(&spec->warnings);
-	fragi_diag_fini(&spec->remarks);
-	fragi_arena_fini(&spec->arena);
-	fragi_free(spec);
 }
 
 void fragi_spec_log_remarks(const struct fragi_spec *spec)

@@ -371,8 +371,12 @@ struct fragi_spec_variable {
 	const struct fragi_node *place;
 };
 
+struct fragi_spec_shared;
+
 struct fragi_spec {
 	struct fragi_arena arena;
+	/* what owns all that this spec points to, but for what is in arena; NULL: this spec does */
+	struct fragi_spec_shared *shared;
 	const char *application;
 	const char *app_folder; /* of the graph file, as the source gives it; NULL: unknown */
 	/* --help is among the arguments: nothing below `arguments` is filled in */
@@ -411,7 +415,9 @@ struct fragi_spec {
  * Parses and checks everything that can be checked without plugins; all errors of a source in one
  * go, with file:line:column and "did you mean". Bounded in time and memory. Keys of the schema that
  * are not built are refused with "not built yet". Opens no file. The spec holds copies: the source
- * may go. Returns 0 and the spec; -EINVAL with errors in diag; -ENOMEM.
+ * may go. While a spec of the same source is there, nothing is parsed: what both point to is there
+ * once, and nobody changes it; the members of struct fragi_spec are each one's own. Any thread may
+ * call it. Returns 0 and the spec; -EINVAL with errors in diag; -ENOMEM.
  */
 FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
 			       struct fragi_spec **out_spec);
