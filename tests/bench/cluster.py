@@ -10,6 +10,12 @@ import time
 from rows import now_ns, pin
 
 
+def check_ended(what, status, stderr):
+    """A failure that comes once in many runs is known by what the program wrote."""
+    if status != 0:
+        raise RuntimeError("%s: exit status %d; it wrote:\n%s" % (what, status, stderr[-2000:]))
+
+
 class Cluster:
     """One application over a driver and two workers, f1 on core 0 and f2 on core 1. Use with
     `with`."""

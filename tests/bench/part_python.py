@@ -22,6 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 import import_time  # noqa: E402
+from cluster import check_ended  # noqa: E402
 
 LENGTH = 5
 COUNT = 100000
@@ -117,14 +118,16 @@ def summary_of(bench, text):
         with open(graph, "w", encoding="utf-8") as f:
             f.write(text)
         fragctl = bench.path("bin", "fragctl")
-        subprocess.run(
+        r = subprocess.run(
             [fragctl, "run", "--workers", "2", "--quiet", "--summary", summary, graph],
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
             timeout=120,
             env=env,
-            check=True,
+            check=False,
         )
+        check_ended("a graph of two hosts", r.returncode, r.stderr)
         with open(summary, encoding="utf-8") as f:
             return json.load(f)
 

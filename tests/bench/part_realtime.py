@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
+from cluster import check_ended
+
 PRIORITY, PERIOD_US, PERIODS = 80, 1000, 2000
 APP = """frag: 1
 application: beat
@@ -38,9 +40,10 @@ def beat(bench, core):
         app, file = os.path.join(folder, "app.yaml"), os.path.join(folder, "figures")
         with open(app, "w", encoding="utf-8") as f:
             f.write(APP % (PRIORITY, core, file, PERIODS, 1000 * PERIOD_US, PERIOD_US))
-        subprocess.run([bench.path("bin/fragctl"), "run", app], stdout=subprocess.DEVNULL,
-                       stderr=subprocess.PIPE, timeout=120, check=True,
-                       env=dict(bench.env, FRAG_LIBRARY_PATH=bench.path("bench")))
+        r = subprocess.run([bench.path("bin/fragctl"), "run", app], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+                           env=dict(bench.env, FRAG_LIBRARY_PATH=bench.path("bench")))
+        check_ended("a periodic operator", r.returncode, r.stderr)
         with open(file, encoding="ascii") as f:
             missed, p99, longest = (int(x) for x in f.read().split())
     return missed, p99 / 1000, longest / 1000

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-from cluster import Cluster
+from cluster import Cluster, check_ended
 from rows import now_ns
 
 HERE = """frag: 1
@@ -293,14 +293,15 @@ def memory_of_run(bench):
         app.flush()
         for _ in bench.rounds():
             for row, flags in rows:
-                process = subprocess.Popen(
-                    [bench.path("bin/fragctl"), "run", *flags, app.name],
-                    env=bench.env,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
-                if process.returncode != 0:
-                    raise RuntimeError("a line of operators: exit status %d" % process.returncode)
+                with tempfile.TemporaryFile("w+") as stderr:
+                    process = subprocess.Popen(
+                        [bench.path("bin/fragctl"), "run", *flags, app.name],
+                        env=bench.env,
+                        stdout=subprocess.DEVNULL,
+                        stderr=stderr,
+                    )
+                    _, status, usage = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(status)
+                    stderr.seek(0)
+                    check_ended("a line of operators", process.returncode, stderr.read())
                 row.add(usage.ru_maxrss / LINE_OPERATORS)
