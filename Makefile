@@ -23,6 +23,8 @@ TESTS_CFLAGS = $(if $(filter tests/%,$<),-Wno-unused-parameter -Wno-sign-compare
 ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
 # Programs find libfrag.so relative to themselves. NO_RPATH=1, for packages: where the system looks.
 rpath = $(if $(NO_RPATH),,-Wl,-rpath,'$$ORIGIN/$(1)')
+# What is linked is written beside its place and renamed: nobody loads the half of it.
+into_place = -o $@.new && mv -f $@.new $@
 
 .DELETE_ON_ERROR:
 .PHONY: all

@@ -32,9 +32,10 @@ people: deps-ai
 NODE_TESTS := .cache/node-tests
 $(B)/tests/inference/run_model: tests/inference/run_model.c $(OPS_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/inference
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/inference/run_model.d -Itests -Ilibfrag/include \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/inference/run_model.d -MT $@ -Itests \
+		-Ilibfrag/include \
 		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
-		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
+		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) $(into_place)
 node-tests: deps-ai
 	@[ -e $(NODE_TESTS)/complete ] || { rm -rf $(NODE_TESTS) && python3 -m pip install --quiet \
 		--require-hashes --only-binary=:all: --no-deps --target $(NODE_TESTS) \
@@ -53,8 +54,9 @@ $(B)/tests/engine/libopenvino_c.so: tests/engine/openvino_c.c
 $(B)/tests/engine/libonnxruntime.so.1: tests/engine/onnxruntime.c
 $(filter-out %_cuda.so,$(TEST_ENGINES)):
 	@mkdir -p $(@D) $(B)/obj/tests/engine
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/$(notdir $(<:.c=.d)) -shared -Ilibfrag/ops \
-		$(filter %.c,$^) $(ALL_LDFLAGS) -lm -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/$(notdir $(<:.c=.d)) -MT $@ -shared \
+		-Ilibfrag/ops \
+		$(filter %.c,$^) $(ALL_LDFLAGS) -lm $(into_place)
 $(B)/tests/engine/libonnxruntime_providers_cuda.so:
 	@mkdir -p $(@D)
 	@printf 'provider of tests\0001.31.1\000' >$@

@@ -20,12 +20,12 @@ $(B)/bench/gst: ALL_CFLAGS += $(shell $(PKG_CONFIG) --cflags gstreamer-1.0 2>/de
 $(B)/bench/gst: ALL_LDFLAGS += $(shell $(PKG_CONFIG) --libs gstreamer-1.0 2>/dev/null)
 $(B)/bench/tbb: tests/bench/tbb.cc
 	@mkdir -p $(@D)
-	g++ -O2 -std=c++17 -Wall -Wextra $< $(shell $(PKG_CONFIG) --libs tbb) -o $@
+	g++ -O2 -std=c++17 -Wall -Wextra $< $(shell $(PKG_CONFIG) --libs tbb) $(into_place)
 $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/bench
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< $(filter %.o,$^) \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d -MT $@ $(LIBFRAG_INC) $< $(filter %.o,$^) \
 		-L$(B)/lib -lfrag \
-		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' $(into_place)
 
 $(B)/bench/edge: $(B)/obj/workerd/host/socket_calls.o
 
@@ -38,7 +38,7 @@ $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(BENCH_PTX_FLAG) -shared -Ilibfrag/include \
 		$(filter %.c,$^) \
-		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' $(into_place)
 
 # Kernels of the benchmarks on GPUs, and the converter, whose kernel is measured alone.
 ifneq ($(NVCC),)
@@ -65,7 +65,7 @@ $(B)/bench/python_nanobind.so: tests/bench/python_nanobind.cc $(NANOBIND)/comple
 		-I$(PYTHON_INC) -I$(NANOBIND)/nanobind/include \
 		-I$(NANOBIND)/nanobind/ext/robin_map/include \
 		$(NANOBIND)/nanobind/src/nb_combined.cpp \
-		$< -o $@
+		$< $(into_place)
 
 .PHONY: bench bench-programs bench-programs-here bench-instructions bench-planted
 bench-programs-here: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip

@@ -56,15 +56,15 @@ $(FAKE_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops -Itests $< -o $@
 $(FAKE_CUDA): $(FAKE_CUDA_OBJ)
 	@mkdir -p $(@D)
-	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm -o $@
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm $(into_place)
 FAKE_NVML := $(B)/tests/cuda/libnvidia-ml.so.1
 $(FAKE_NVML): $(B)/obj/tests/cuda/fake_nvml.o
 	@mkdir -p $(@D)
-	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $@
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 $(into_place)
 FAKE_DECODER := $(B)/tests/cuda/libnvcuvid.so.1
 $(FAKE_DECODER): $(B)/obj/tests/cuda/fake_decoder.o $(FAKE_CUDA)
 	@mkdir -p $(@D)
-	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvcuvid.so.1,-rpath,'$$ORIGIN' -o $@
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvcuvid.so.1,-rpath,'$$ORIGIN' $(into_place)
 tests: $(FAKE_CUDA) $(FAKE_NVML) $(FAKE_DECODER)
 ifneq ($(filter ucx,$(MODULES)),)
 # Stands between frag and UCX; never instrumented, because it is preloaded.
@@ -72,7 +72,7 @@ FAKE_UCX_CUDA := $(B)/tests/cuda/ucx_cuda.so
 $(FAKE_UCX_CUDA): tests/cuda/ucx_cuda.c
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
 	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP \
-		-MF $(B)/obj/tests/cuda/ucx_cuda.d -shared $< -Wl,-z,defs -ldl -o $@
+		-MF $(B)/obj/tests/cuda/ucx_cuda.d -MT $@ -shared $< -Wl,-z,defs -ldl $(into_place)
 tests: $(FAKE_UCX_CUDA)
 endif
 CONVERT_CASES := $(B)/obj/tests/cuda/convert_cases.o
@@ -103,7 +103,7 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
 	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LIBFRAG_INC) -Itests -Ilibfrag/ops \
 		$(filter %.c %.o,$^) $(ALL_LDFLAGS) -lm \
-		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
+		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' $(into_place)
 tests: $(B)/tests/cuda/gpu_check
 # Video has a folder of its own, because FFmpeg needs 130 libraries: make gpu-check-video makes it,
 # and build/gpu-check-video/video_check.sh runs it.
@@ -112,10 +112,11 @@ VIDEO_CHECK := $(if $(filter video,$(WITHOUT)),,$(B)/tests/cuda/video_check)
 $(B)/tests/cuda/video_check: tests/cuda/video_check.c $(LIBFRAG_SO) $(patsubst %.c,$(B)/obj/%.o, \
 		$(filter-out %/plugin.c,$(wildcard libfrag/ops/video/*.c)) libfrag/ops/gpu/twin.c)
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/video_check.d $(LIBFRAG_INC) -Ilibfrag/ops \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/video_check.d -MT $@ $(LIBFRAG_INC) \
+		-Ilibfrag/ops \
 		$(filter %.c %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
 		$(shell $(PKG_CONFIG) --libs $(OPS_video_PKG)) -lm -ldl \
-		-Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
+		-Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' $(into_place)
 tests: $(VIDEO_CHECK)
 gpu-check-video: $(VIDEO_CHECK) $(B)/lib/frag/modules/cuda.so
 	@rm -rf $(GPU_CHECK_VIDEO)
@@ -158,7 +159,8 @@ gpu-check-people: all $(B)/bench/network $(B)/tests/cuda/gpu_check
 FACES := .cache/ai/models/centerface.onnx
 $(B)/bench/copies.so: tests/bench/copies.c
 	@mkdir -p $(@D) $(B)/obj/tests/bench
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/copies.d -shared $< $(ALL_LDFLAGS) -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/copies.d -MT $@ -shared $< \
+		$(ALL_LDFLAGS) $(into_place)
 gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so \
 		$(B)/bench/gpu $(B)/bench/twins $(B)/bench/network $(B)/bench/copies.so \
 		$(B)/bench/libbench.so

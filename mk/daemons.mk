@@ -46,7 +46,7 @@ ifneq ($(DRIVERD_SRC),)
 $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SQLITE_LIBS) \
-		-lm -o $@
+		-lm $(into_place)
 	$(no_dlopen)
 all: $(B)/bin/driverd
 endif
@@ -62,7 +62,7 @@ ifneq ($(wildcard workerd/main.c),)
 $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) \
-		-lm -o $@
+		-lm $(into_place)
 	$(no_dlopen)
 all: $(B)/bin/workerd
 endif
@@ -70,7 +70,7 @@ ifneq ($(wildcard libfrag/src/run/run.c),)
 $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
-		$(HOST_EXPORTS) $(call rpath,../../lib) -o $@
+		$(HOST_EXPORTS) $(call rpath,../../lib) $(into_place)
 all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
@@ -81,7 +81,7 @@ $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(filter-out %/module.o,$(RUNN
 		$(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(FRAGCTL_LIBS) \
-		$(HOST_EXPORTS) $(call rpath,../lib) -o $@
+		$(HOST_EXPORTS) $(call rpath,../lib) $(into_place)
 all: $(B)/bin/fragctl
 endif
 # What frag/run.h opens. Its symbols stay its own: a program may use another libuv.
@@ -90,7 +90,7 @@ $(RUN_MODULE): $(RUNNER_OBJ) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO) r
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=runner/module.map \
 		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) \
-		$(PROTOBUF_LIBS) $(call rpath,../..) -o $@
+		$(PROTOBUF_LIBS) $(call rpath,../..) $(into_place)
 all: $(RUN_MODULE)
 # What fragctl opens for --key-file.
 TLS_MODULE := $(B)/lib/frag/modules/tls.so
@@ -99,7 +99,7 @@ $(TLS_MODULE): $(B)/obj/fragctl/tls/module.o $(WIRE_A) $(LIBFRAG_SO) fragctl/tls
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=fragctl/tls/module.map \
 		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) \
-		$(call rpath,../..) -o $@
+		$(call rpath,../..) $(into_place)
 all: $(TLS_MODULE)
 # What fragctl opens for the page in the browser.
 ifeq ($(filter web,$(WITHOUT)),)
@@ -109,6 +109,6 @@ $(HTTP_MODULE): $(B)/obj/fragctl/http/module.o $(LIBFRAG_SO) fragctl/http/module
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=fragctl/http/module.map \
 		$(filter %.o,$^) -L$(B)/lib -lfrag $(shell $(PKG_CONFIG) --libs libmicrohttpd) \
-		$(call rpath,../..) -o $@
+		$(call rpath,../..) $(into_place)
 all: $(HTTP_MODULE)
 endif

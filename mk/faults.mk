@@ -6,8 +6,8 @@ FAULTS_SO := $(B)/tests/faults/failing.so
 $(FAULTS_SO): tests/faults/failing.c
 	@mkdir -p $(@D) $(B)/obj/tests/faults
 	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -MMD -MP \
-		-MF $(B)/obj/tests/faults/failing.d \
-		-shared $< -Wl,-z,defs,-z,relro,-z,now -ldl -o $@
+		-MF $(B)/obj/tests/faults/failing.d -MT $@ \
+		-shared $< -Wl,-z,defs,-z,relro,-z,now -ldl $(into_place)
 tests: $(FAULTS_SO)
 
 .PHONY: faults

@@ -32,21 +32,21 @@ $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) \
 		$(FUZZ_CRYPTO_OBJ) $(FUZZ_SHM_OBJ) $(FUZZ_ARCHIVES) $(CRITERION)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(FUZZ_LIBS) $(into_place)
 TEST_BIN += $(B)/tests/fuzz/test_corpus
 
 # The targets with libFuzzer; called with B=build-fuzz and the flags below.
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 	@mkdir -p $(@D) $(B)/obj/fuzz
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d $(FUZZ_INC) \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d -MT $@ $(FUZZ_INC) \
 		$(if $(filter ucx,$*),$(shell $(PKG_CONFIG) --cflags ucx)) $< \
 		$(wildcard tests/fuzz/mutate/$*.c) \
 		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
 		$(if $(filter preface,$*),$(B)/obj/libfrag/modules/ucx/preface.o) \
 		$(if $(filter sealed,$*),$(FUZZ_CRYPTO_OBJ)) \
 		$(if $(filter shm,$*),$(FUZZ_SHM_OBJ)) \
-		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
+		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) $(into_place)
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
 $(filter %/sealed,$(FUZZ_BIN)): $(FUZZ_CRYPTO_OBJ)
 $(filter %/shm,$(FUZZ_BIN)): $(FUZZ_SHM_OBJ)

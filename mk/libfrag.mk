@@ -26,7 +26,7 @@ $(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libfrag.so.1 \
 		-Wl,--version-script=libfrag/libfrag.map \
-		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl -o $@
+		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl $(into_place)
 	ln -sf libfrag.so.1 $(B)/lib/libfrag.so
 
 $(LIBFRAG_A): $(LIBFRAG_OBJ)
@@ -44,7 +44,7 @@ $(B)/lib/frag/modules/$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(ALL_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
 		$$(if $$(MODULE_$(1)_PKG),$$(shell $$(PKG_CONFIG) --libs $$(MODULE_$(1)_PKG))) \
-		$$(call rpath,../..) -o $$@
+		$$(call rpath,../..) $$(into_place)
 endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 

@@ -23,7 +23,7 @@ $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,\
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(ALL_LDFLAGS) $$(OPS_$(1)_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
 		$$(if $$(OPS_$(1)_PKG),$$(shell $(PKG_CONFIG) --libs $$(OPS_$(1)_PKG))) -lm \
-		$$(call rpath,../..) -o $$@
+		$$(call rpath,../..) $$(into_place)
 all: $(B)/lib/frag/plugins/lib$(1).so
 endef
 $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
@@ -39,9 +39,9 @@ OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
 $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) \
 	$(CRITERION)
 	@mkdir -p $(@D) $(B)/obj/tests/operators
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -MT $@ -Itests -Ilibfrag/include \
 		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
-		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
+		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) $(into_place)
 TEST_BIN += $(OPS_TEST_BIN)
 
 # A camera that is not there: linked into the test of the operator, and preloaded into hosts. It is
@@ -52,15 +52,16 @@ $(B)/obj/tests/camera/fake_camera.o: tests/camera/fake_camera.c
 	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -MMD -MP -c $< -o $@
 $(B)/tests/camera/fake_camera.so: $(B)/obj/tests/camera/fake_camera.o
 	@mkdir -p $(@D)
-	$(CC) -shared $< -Wl,-z,defs $(shell $(PKG_CONFIG) --libs libturbojpeg) -ldl -o $@
+	$(CC) -shared $< -Wl,-z,defs $(shell $(PKG_CONFIG) --libs libturbojpeg) -ldl $(into_place)
 $(B)/tests/operators/test_capture: $(B)/obj/tests/camera/fake_camera.o
 tests: $(FAKE_CAMERA_SO)
 # A desktop that is not there: SDL2 by its name. In the test that uses it calloc fails on demand.
 FAKE_SDL := $(if $(filter window,$(OPS)),$(B)/tests/window/libSDL2-2.0.so.0)
 $(B)/tests/window/libSDL2-2.0.so.0: tests/window/fake_sdl.c
 	@mkdir -p $(@D) $(B)/obj/tests/window
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/window/fake_sdl.d -Ilibfrag/include -Ilibfrag/ops \
-		-shared $< $(ALL_LDFLAGS) -Wl,-soname,$(@F) -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/window/fake_sdl.d -MT $@ -Ilibfrag/include \
+		-Ilibfrag/ops \
+		-shared $< $(ALL_LDFLAGS) -Wl,-soname,$(@F) $(into_place)
 $(B)/tests/operators/test_window_display: private ALL_LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/operators/test_window_display: | $(FAKE_SDL)
 tests: $(FAKE_SDL)
@@ -75,5 +76,5 @@ vivid:
 VIDEO_TEST_BIN := $(patsubst tests/video/%.c,$(B)/tests/video/%,$(wildcard tests/video/*.c))
 $(VIDEO_TEST_BIN): $(B)/tests/video/%: tests/video/%.c
 	@mkdir -p $(@D) $(B)/obj/tests/video
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/video/$*.d $< $(ALL_LDFLAGS) -lm -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/video/$*.d -MT $@ $< $(ALL_LDFLAGS) -lm $(into_place)
 tests: $(VIDEO_TEST_BIN)

@@ -15,13 +15,14 @@ $(B)/obj/tests/oracle/%.o: tests/oracle/%.c
 $(ORACLE_BIN): $(B)/obj/tests/oracle/main.o $(ORACLE_OBJ) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	@rm -f $(B)/oracle.progress
-	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm -o $@
+	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm $(into_place)
 $(ORACLE_TEST): $(B)/obj/tests/oracle/test_oracle.o $(ORACLE_OBJ) $(CRITERION) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm -o $@
+	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm $(into_place)
 $(ORACLE_SO): $(B)/obj/tests/oracle/node.o $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) -shared $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) -shared $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
+		-Wl,-rpath,'$$ORIGIN/../../lib' $(into_place)
 TEST_BIN += $(ORACLE_TEST)
 tests: $(ORACLE_BIN) $(ORACLE_SO)
 

@@ -18,10 +18,10 @@ $(PYTHON_SRC:%.c=$(B)/obj/%.o): $(B)/obj/python/%.o: python/%.c
 $(PYTHON_EXTENSION): $(PYTHON_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS) $(filter %.o,$^) -L$(B)/lib \
-		-lfrag $(call rpath,../../lib) -o $@
+		-lfrag $(call rpath,../../lib) $(into_place)
 $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%): $(PYTHON_OUT)/%: python/frag/%
 	@mkdir -p $(@D)
-	@cp $< $@
+	@cp $< $@.new && mv -f $@.new $@
 PYTHON_FOUND = $(if $(wildcard $(PYTHON_INC)/Python.h),$(if \
 	$(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),,$(PYTHON_BUILT)))
 all: $(PYTHON_FOUND)

@@ -15,11 +15,11 @@ $(B)/obj/tests/sim/%.o: tests/sim/%.c
 	$(CC) $(ALL_CFLAGS) $(DAEMON_INC) -c $< -o $@
 $(SIM_BIN): $(B)/obj/tests/sim/main.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) $(into_place)
 $(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(CRITERION) $(WIRE_A) \
 	$(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) $(into_place)
 TEST_BIN += $(SIM_TEST) $(SIM_BIN)
 
 # sim_histories N: seeds in a row have each kind of history by its share (tests/sim/kind.c).
@@ -42,11 +42,11 @@ $(B)/obj/tests/scale/%.o: tests/scale/%.c
 	$(CC) $(ALL_CFLAGS) $(DAEMON_INC) -c $< -o $@
 $(SCALE_BIN): $(B)/obj/tests/scale/main.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) $(into_place)
 $(SCALE_TEST): $(B)/obj/tests/scale/test_scale.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) \
 	$(CRITERION) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) $(into_place)
 TEST_BIN += $(SCALE_TEST) $(SCALE_BIN)
 
 # Without asserts, as packages are built: some of them walk through all that there is.

@@ -50,7 +50,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDFLAGS) -rdynamic \
 		-lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) \
-		-ldl -lm -o $@
+		-ldl -lm $(into_place)
 
 $(B)/tests/unit/test_redact: $(B)/obj/fragctl/redact.o
 $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_tensor.o)
@@ -69,13 +69,13 @@ $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o t
 $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lm \
-		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+		-Wl,-rpath,'$$ORIGIN/../../lib' $(into_place)
 
 $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
 	$(SOCKET_CALLS_OBJ) $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lm \
-		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+		-Wl,-rpath,'$$ORIGIN/../../lib' $(into_place)
 
 # The first ones call UCX itself or test parts of the module alone; the last one inspects a peer.
 CONFORMANCE_UCP := $(patsubst %,$(B)/tests/conformance/test_ucx_%,forged changed sockets)
@@ -101,22 +101,23 @@ $(CONFORMANCE_UCP): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell $(PKG_CONFIG)
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< \
-		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -MT $@ -shared \
+		-Ilibfrag/include $< \
+		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' $(into_place)
 # Preloaded into daemons: clocks that are kept differently, and a slow disk. Not instrumented, as
 # fake_camera.so.
 PRELOADED_SO := $(B)/tests/clock/shifted.so $(B)/tests/faults/slow_disk.so
 $(PRELOADED_SO): $(B)/%.so: %.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -ldl -o $@
+	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -shared $< -ldl $(into_place)
 tests: $(PRELOADED_SO)
 
 # The same plugin with another layout of its struct, as on a node that was not updated.
 $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
-	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared \
+	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -MT $@ -shared \
 		-Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
-		-Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
+		-Wl,-rpath,'$$ORIGIN/../../../lib' $(into_place)
 
 TEST_BIN := $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN)
 .PHONY: tests unit check test check-here
@@ -145,4 +146,4 @@ endif
 $(B)/tests/cuda_confined: tests/cuda/confined.c $(WORKERD_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LIBFRAG_INC) -I. $^ $(ALL_LDFLAGS) \
-		-Wl,-Bstatic -lseccomp -Wl,-Bdynamic -ldl -lm -o $@
+		-Wl,-Bstatic -lseccomp -Wl,-Bdynamic -ldl -lm $(into_place)

@@ -78,6 +78,16 @@ class Make(unittest.TestCase):
         self.assertIn("ucx.so is not built: WITHOUT names it", r.stdout)
         self.assertIn("libvideo.so is not built: WITHOUT names it", r.stdout)
 
+    def test_what_is_linked_is_written_beside_its_place(self):
+        """What runs may load it while it is linked again. (Examples have makefiles of their own.)"""
+        r = self.run_here("make", "-n", "tests", self.build_folder())
+        self.assertEqual(r.returncode, 0, r.stderr)
+        linked = [line for line in r.stdout.replace("\\\n", "").splitlines()
+                  if " -o " in line and not re.search(" -c | -ptx | -o /dev/null |/extensions/", line)]
+        self.assertGreater(len(linked), 100)
+        for line in linked:
+            self.assertRegex(line, r" -o (\S+)\.new && mv -f \1\.new \1$")
+
     def test_help_lists_targets_that_exist(self):
         text = self.run_here("make", "help").stdout
         database = self.run_here("make", "-rpn", "help").stdout
