@@ -335,11 +335,12 @@ class Installed(cluster.ClusterTest):
         folder = tempfile.mkdtemp(prefix="frag-installed-")
         cls.addClassCleanup(shutil.rmtree, folder)
         cls.prefix = os.path.join(folder, "frag")
-        cls.make("install", cls.prefix)
+        cls.make("install-here", cls.prefix)
 
     @staticmethod
     def make(target, prefix):
-        subprocess.run(["make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", target, "prefix=" + prefix],
+        # -o all: what is built stays as it is, since other tests use it just now
+        subprocess.run(["make", "-s", "-o", "all", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", target, "prefix=" + prefix],
                        env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")},
                        check=True, timeout=120)
 
