@@ -398,7 +398,7 @@ static int flows_resolve(struct frag_fragment *fragment)
 	const struct fragi_spec_fragment *own = fragment->own;
 	size_t own_count = own != NULL ? own->flow_count : 0;
 	struct fragi_spec_flow *flows = fragi_arena_alloc(
-		&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
+		&making->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
 	const struct fragi_spec_flow *applied;
 	const struct fragi_flow_info *flow;
 	size_t count;
@@ -411,8 +411,8 @@ static int flows_resolve(struct frag_fragment *fragment)
 	if (own_count > 0)
 		memcpy(flows + making->flow_count, own->flows, own_count * sizeof(*flows));
 	making->flow_count += (uint32_t)own_count;
-	r = fragi_interfaces_apply(&fragment->arena, flows, making->flow_count, 0, &fragment->info,
-				   1, fragment->diag, &applied, &count);
+	r = fragi_interfaces_apply(&making->arena, flows, making->flow_count, 0, &fragment->info, 1,
+				   fragment->diag, &applied, &count);
 	if (r == -ENOMEM)
 		return r;
 	fragi_making_note(fragment, r);
