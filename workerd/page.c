@@ -143,6 +143,8 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 	}
 	stats->pool_count = read_pools(&page->ledger, stats->pools);
 	stats->late_count = read_lates(&page->ledger, stats->lates);
+	if (stats->op_count >= ROWS_AT_ONCE)
+		fragi_ledger_rest(&page->ledger);
 	stats->facts.at_ns = (uint64_t)fragi_now_ns();
 	*out_stats = *stats;
 	return 0;
@@ -162,8 +164,6 @@ void wrk_page_rest(struct wrk_page *page)
 {
 	rest(page->stats.ops, page->stats.op_count * sizeof(*page->stats.ops));
 	rest(page->stats.flows, page->stats.flow_count * sizeof(*page->stats.flows));
-	if (page->ledger.mapped_bytes > 0 && page->stats.op_count >= ROWS_AT_ONCE)
-		fragi_ledger_rest(&page->ledger);
 }
 
 void wrk_page_fini(struct wrk_page *page)
