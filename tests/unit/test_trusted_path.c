@@ -65,9 +65,11 @@ Test(trusted_path, of_the_user_alone)
 	make_file("own/wide/file", user, 0600);
 	make_folder("own/sticky", user, 01777);
 	make_file("own/sticky/file", user, 0600);
+	make_folder("own/sticky/folder", user, 0755);
 	cr_assert_eq(symlink("file", "own/link"), 0);
 	cr_assert_eq(symlink("wide/file", "own/astray"), 0);
 	cr_assert_eq(symlink("loop", "own/loop"), 0);
+	cr_assert_eq(symlink("sticky/.", "own/to-sticky"), 0);
 	snprintf(full, sizeof(full), "%s/own/file", scratch);
 
 	cr_expect_eq(look(full, user), 0, "%s", err.text);
@@ -83,6 +85,11 @@ Test(trusted_path, of_the_user_alone)
 	cr_expect_eq(look("own/astray", user), -EPERM);
 	cr_expect_eq(look("own/sticky", user), -EPERM, "others may add to it");
 	cr_expect_eq(look("own/sticky/", user), -EPERM);
+	cr_expect_eq(look("own/sticky/.", user), -EPERM);
+	cr_expect_eq(look("own/sticky/folder/..", user), -EPERM);
+	cr_expect_eq(look("own/sticky/folder/.", user), 0, "%s", err.text);
+	cr_expect_eq(look("own/to-sticky", user), -EPERM);
+	cr_expect_eq(look("own/to-sticky/file", user), 0, "%s", err.text);
 	cr_expect_eq(look("own/none", user), -ENOENT);
 	cr_expect_eq(look("own/loop", user), -ELOOP);
 	cr_expect_eq(look("own/file/more", user), -ENOTDIR);

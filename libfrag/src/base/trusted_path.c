@@ -164,7 +164,7 @@ static int enter(struct walk *walk, const char *part, struct frag_err *err)
 		return 1;
 	if (lstat(walk->done, &at) < 0)
 		return fail(walk, -errno, err);
-	r = check(walk, &at, walk->rest[strspn(walk->rest, "/")] == '\0', err);
+	r = check(walk, &at, false, err);
 	if (r < 0 || !S_ISLNK(at.st_mode))
 		return r;
 	r = follow(walk);
@@ -190,5 +190,10 @@ int fragi_trusted_path_check(const char *path, uid_t user, struct frag_err *err)
 		r = enter(&walk, part, err);
 	if (r == 0 && walk.rest[strspn(walk.rest, "/")] != '\0')
 		return fail(&walk, -ENAMETOOLONG, err);
+	/* also where the path ends with "." or "..", or a link does */
+	if (r == 0 && lstat(walk.done[0] == '\0' ? "/" : walk.done, &at) < 0)
+		return fail(&walk, -errno, err);
+	if (r == 0)
+		r = check(&walk, &at, true, err);
 	return r < 0 ? r : 0;
 }
