@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -88,6 +89,26 @@ static int check_files(const struct drv_options *options, struct frag_err *err)
 						       "driverd %s", why.text);
 }
 
+/* The same of the files that the graph includes, which are known once it has been read. */
+static int check_included(const struct fragi_spec_source *source, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < source->file_count; i++) {
+		const char *file = source->files[i].file;
+		const bool is_full = file[0] == '/' || source->app_folder == NULL;
+
+		snprintf(path, sizeof(path), "%s%s%s", is_full ? "" : source->app_folder,
+			 is_full ? "" : "/", file);
+		r = fragi_trusted_path_check(path, geteuid(), &why);
+	}
+	return r == 0 ? 0
+		      : fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r, "driverd %s",
+				       why.text);
+}
+
 static int run(const struct drv_options *options)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -111,6 +132,11 @@ static int run(const struct drv_options *options)
 			      options->arg_count, &err);
 	if (r < 0)
 		return fail(options, r, &err);
+	r = check_included(&source.source, &err);
+	if (r < 0) {
+		fragi_source_fini(&source);
+		return fail(options, r, &err);
+	}
 	exit_code = check(options, &source.source);
 	if (exit_code < 0) {
 		r = fragi_source_pack(&source.source, &packed, &packed_bytes);

@@ -382,6 +382,44 @@ class Believed(cluster.ClusterTest):
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertEqual([w.wait() for w in workers], [0, 0])
 
+    def test_a_file_of_another_user_that_the_graph_includes(self):
+        text = APP % {"folder": self.folder}
+        self.write("values.yaml", "{}")
+        includes = [("config", "config: {v: {from_file: values.yaml}}\n"),
+                    ("config", "config: {v: {from_file: %s/values.yaml}}\n" % self.folder),
+                    ("subgraph", "subgraphs: {s: {from_file: values.yaml}}\n")]
+        for name, include in includes:
+            with self.subTest(include):
+                os.chown(self.path("values.yaml"), NOBODY, NOBODY)
+                app = self.write("%s.yaml" % name, text + include)
+                self.refused("%s/values.yaml" % self.folder, "driverd", "--app", app)
+        os.chown(self.path("values.yaml"), 0, 0)
+        d = self.driver(self.write("config.yaml", text + includes[0][1]))
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual([w.wait() for w in workers], [0, 0])
+
+    def test_a_python_of_another_user(self):
+        python = os.path.join(self.other, "python")
+        shutil.copy("/bin/true", python)
+        self.driver(self.app)
+        self.assertIn("--python: ", self.refused(python, "workerd", "--python", python))
+        self.env["PATH"] = "%s:%s" % (self.other, self.env["PATH"])
+        self.assertIn("--python: ", self.refused(python, "workerd", "--python", "python"))
+        os.chown(self.other, 0, 0)
+        # one that was exchanged after the worker had started
+        self.write("m.py", "")
+        app = self.write("py.yaml", "frag: 1\napplication: py\nfragments:\n"
+                         "  f:\n    extensions: [./m.py]\n    operators:\n      a: {type: x}\n")
+        os.chown(python, 0, 0)
+        address = "127.0.0.1:%d" % self.free_port()
+        w = self.worker("--python", python, address=address)
+        w.wait_line("waiting for the driver")
+        os.chown(python, NOBODY, NOBODY)
+        d = self.driver(app, address=address)
+        self.assertNotEqual(d.wait(), 0)
+        self.assertIn("--python: workerd does not rely on %s" % python, d.stderr)
+
     def test_key_files_below_a_folder_of_another_user(self):
         key = os.path.join(self.other, "frag.key")
         with open(key, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
