@@ -47,23 +47,23 @@ static const char *find_module(const struct fw_host_create *create, struct fragi
 	return found;
 }
 
-/* Returns the path of a program, as a shell finds it; NULL: there is none. */
-static const char *find_program(const char *name, struct fragi_arena *arena)
+bool wrk_interpreter_find(const char *name, char out_path[PATH_MAX])
 {
 	const char *folder = getenv("PATH");
-	char path[PATH_MAX];
 
-	if (strchr(name, '/') != NULL)
-		return access(name, X_OK) == 0 ? fragi_arena_strdup(arena, name) : NULL;
+	if (strchr(name, '/') != NULL) {
+		snprintf(out_path, PATH_MAX, "%s", name);
+		return access(name, X_OK) == 0;
+	}
 	while (folder != NULL) {
 		size_t length = strcspn(folder, ":");
 
-		snprintf(path, sizeof(path), "%.*s/%s", (int)length, folder, name);
-		if (length > 0 && access(path, X_OK) == 0)
-			return fragi_arena_strdup(arena, path);
+		snprintf(out_path, PATH_MAX, "%.*s/%s", (int)length, folder, name);
+		if (length > 0 && access(out_path, X_OK) == 0)
+			return true;
 		folder = folder[length] == ':' ? folder + length + 1 : NULL;
 	}
-	return NULL;
+	return false;
 }
 
 int wrk_interpreter_choose(const struct fw_host_create *create, const char *python,
@@ -71,8 +71,9 @@ int wrk_interpreter_choose(const struct fw_host_create *create, const char *pyth
 			   struct frag_err *err)
 {
 	static const char *const rest[] = {"-m", "frag.host", NULL};
-	const char *module = find_module(create, arena), *program;
+	const char *module = find_module(create, arena);
 	const char **arguments;
+	char program[PATH_MAX];
 
 	if (module == NULL) {
 		*out_arguments = NULL;
@@ -83,8 +84,7 @@ int wrk_interpreter_choose(const struct fw_host_create *create, const char *pyth
 			err, -ENOENT,
 			"cannot start a host for %.200s: this worker has no Python; start it with --python python3, of an environment where frag is installed",
 			module);
-	program = find_program(python, arena);
-	if (program == NULL)
+	if (!wrk_interpreter_find(python, program))
 		return frag_err_set(
 			err, -ENOENT,
 			"cannot start a host for %.200s: there is no program %.200s; install it, or name another one (--python, FRAG_PYTHON)",
@@ -92,7 +92,9 @@ int wrk_interpreter_choose(const struct fw_host_create *create, const char *pyth
 	arguments = fragi_arena_alloc(arena, (1 + FRAG_COUNT_OF(rest)) * sizeof(*arguments));
 	if (arguments == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
-	arguments[0] = program;
+	arguments[0] = fragi_arena_strdup(arena, program);
+	if (arguments[0] == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 	memcpy(arguments + 1, rest, sizeof(rest));
 	*out_arguments = (char *const *)(uintptr_t)arguments;
 	return 0;

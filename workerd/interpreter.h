@@ -2,8 +2,14 @@
 #ifndef WRK_INTERPRETER_H
 #define WRK_INTERPRETER_H
 
+#include <limits.h>
+#include <stdbool.h>
+
 #include <base/arena.h>
 #include <wire/message.h>
+
+/* Finds a program as a shell does, by a path or by a name in PATH. Returns whether there is one. */
+bool wrk_interpreter_find(const char *name, char out_path[PATH_MAX]);
 
 /*
  * Fragments that list modules in Python (`extensions: [x.py]`) run in the interpreter that the

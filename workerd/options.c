@@ -200,7 +200,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "python",
 		 .value = "PROGRAM",
 		 .help = "the Python that runs fragments with modules in Python; default: none",
-		 .text = &out_options->python},
+		 .text = &out_options->rights.python},
 		{.name = "app-root",
 		 .value = "DIR",
 		 .help = "the app folder that relative paths of a graph start from",

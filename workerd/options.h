@@ -24,7 +24,6 @@ struct wrk_options {
 	const char *name;                    /* NULL: the host name */
 	const char *library_path, *app_root; /* NULL: not given */
 	const char *ucx_folder;              /* the same */
-	const char *python;                  /* the same: runs fragments in Python */
 	struct fragi_texts allow_write, host_limits;
 	struct wrk_inventory inventory;  /* what the flags say of it */
 	struct wrk_rights_config rights; /* the same, and what belongs to it */

@@ -12,6 +12,7 @@
 #include <base/failure.h>
 #include <base/log.h>
 #include <base/trusted_path.h>
+#include <workerd/interpreter.h>
 #include <workerd/landlock.h>
 
 /* Far more than hosts start, far less than a machine has numbers for. */
@@ -84,17 +85,40 @@ static int check_allow_write(const struct wrk_rights_config *config, struct frag
 	return 0;
 }
 
+/* What is missing may be made later; each start of a host checks again. */
+static int refuse(int r, const char *flag, const struct frag_err *why, struct frag_err *err)
+{
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r, "%s: workerd %s", flag,
+			      why->text);
+}
+
+int wrk_rights_check_python(const struct wrk_rights *rights, const char *path, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = fragi_trusted_path_check(path, rights->user.uid, &why);
+
+	return refuse(r, "--python", &why, err);
+}
+
 static int check_library_folder(const struct wrk_rights *rights, const char *flag,
 				const char *folder, struct frag_err *err)
 {
 	struct frag_err why = FRAG_ERR_INIT;
 	int r = fragi_trusted_path_check(folder, rights->user.uid, &why);
 
-	/* it may be made later; hosts look at each library again */
-	if (r == 0 || r == -ENOENT)
+	return refuse(r, flag, &why, err);
+}
+
+static int check_python(const struct wrk_rights *rights, struct frag_err *err)
+{
+	const char *python = rights->config->python;
+	char path[PATH_MAX];
+
+	if (python == NULL || !wrk_interpreter_find(python, path))
 		return 0;
-	return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r, "%s: workerd %s", flag,
-			      why.text);
+	return wrk_rights_check_python(rights, path, err);
 }
 
 static int check_library_folders(const struct wrk_rights *rights, struct frag_err *err)
@@ -135,6 +159,8 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 		r = wrk_host_user_find(config->host_user, &rights->user, err);
 	if (r == 0)
 		r = check_library_folders(rights, err);
+	if (r == 0)
+		r = check_python(rights, err);
 	if (r == 0)
 		r = take_limits(rights, err);
 	if (r < 0)

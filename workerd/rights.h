@@ -22,7 +22,7 @@ struct wrk_rights_config {
 	const struct fragi_texts *allow_write; /* each DIR:DIR */
 	const char *host_user;                 /* NULL: not given */
 	const struct fragi_texts *host_limits;
-	const char *library_path, *app_root, *ucx_folder; /* NULL: not given */
+	const char *library_path, *app_root, *ucx_folder, *python; /* NULL: not given */
 };
 
 struct wrk_rights {
@@ -43,6 +43,10 @@ struct wrk_rights {
 int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *config,
 		    struct frag_err *err);
 void wrk_rights_fini(struct wrk_rights *rights);
+
+/* Returns 0; -EPERM with a sentence: others than the hosts' user could change this interpreter. */
+int wrk_rights_check_python(const struct wrk_rights *rights, const char *path,
+			    struct frag_err *err);
 
 /* Logs what hosts may do, and warns of what the kernel cannot restrict. */
 void wrk_rights_log(const struct wrk_rights *rights);

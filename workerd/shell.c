@@ -278,11 +278,12 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 					  .line_rate = LINE_RATE};
 	if (out_launch->environment == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
-	r = wrk_interpreter_choose(&create->create, options->python, arena, &out_launch->arguments,
-				   err);
-	if (r == 0 && out_launch->arguments != NULL)
-		out_launch->program = out_launch->arguments[0];
-	return r;
+	r = wrk_interpreter_choose(&create->create, options->rights.python, arena,
+				   &out_launch->arguments, err);
+	if (r < 0 || out_launch->arguments == NULL)
+		return r;
+	out_launch->program = out_launch->arguments[0];
+	return wrk_rights_check_python(&shell->rights, out_launch->program, err);
 }
 
 static void shell_host_gone(void *arg)
