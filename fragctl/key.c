@@ -82,9 +82,11 @@ static int put(int fd, const char *where, const char *line)
 /* Adds the key to a file, which is made if there is none. */
 static int add_to_file(const char *path, const struct made *made)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR), code;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC), code;
 	struct frag_err err = FRAG_ERR_INIT;
 
+	if (fd < 0 && errno == ENOENT) /* not by a link that leads nowhere */
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return ctl_fail(CTL_MISSING, "cannot write %s: %s", path, strerror(errno));
 	code = fw_secret_file_check(path, fd, &err) < 0 ? ctl_fail(CTL_MISSING, "%s", err.text)

@@ -238,6 +238,14 @@ class Files(KeyTest):
         os.chmod(path, 0o644)
         self.assertEqual(key("new", path)[0], 3)
         self.assertEqual(key("list", path)[0], 3)
+        # a link that leads to a file of keys is followed, one that leads nowhere makes none there
+        link, target = self.path("link.key"), self.path("target.key")
+        os.symlink(target, link)
+        code, _, errors = key("new", link)
+        self.assertEqual((code, os.path.exists(target)), (3, False))
+        self.assertIn("cannot write %s: File exists" % link, errors)
+        self.assertEqual([key("new", where)[0] for where in (target, link)], [0, 0])
+        self.assertEqual(len(list(self.lines(target))), 2)
         self.assertEqual(key("list", self.path("none.key"))[0], 3)
 
 
