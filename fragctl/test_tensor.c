@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frag/draft.h>
 #include <frag/npy.h>
 #include <fragctl/test.h>
 
@@ -215,10 +216,10 @@ int ctl_compare_tensors(struct ctl_differences *all, char *expected, char *got,
 
 static int copy_file(const char *from, const char *to)
 {
-	FILE *in = fopen(from, "re"), *out = in != NULL ? fopen(to, "we") : NULL;
+	FILE *in = fopen(from, "re"), *out = NULL;
 	char buffer[4096];
 	size_t n;
-	int r = in != NULL && out != NULL ? 0 : -errno;
+	int r = in != NULL ? frag_output_open(to, &out) : -errno;
 
 	while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), in)) > 0)
 		if (fwrite(buffer, 1, n, out) != n)
@@ -276,8 +277,8 @@ static int update_line(const char *got, const char *expected, char *line, FILE *
 
 int ctl_test_update(const char *got, const char *expected)
 {
-	FILE *in = fopen(got, "re"), *out = in != NULL ? fopen(expected, "we") : NULL;
-	int r = in != NULL && out != NULL ? 0 : -errno;
+	FILE *in = fopen(got, "re"), *out = NULL;
+	int r = in != NULL ? frag_output_open(expected, &out) : -errno;
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t length;

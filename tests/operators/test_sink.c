@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -94,4 +95,30 @@ Test(ops_sink, tensors_have_files_up_to_so_many_bytes)
 		}
 		cr_expect(number == TENSORS && found == rows[i].files);
 	}
+}
+
+Test(ops_sink, a_link_that_somebody_planted_is_replaced)
+{
+	struct frag_harness *h;
+	char kept[240], line[16] = "";
+	struct stat at;
+	FILE *file;
+
+	snprintf(kept, sizeof(kept), "%s-kept", path);
+	file = fopen(kept, "w");
+	cr_assert_not_null(file);
+	fputs("kept", file);
+	fclose(file);
+	cr_assert_eq(symlink(kept, path), 0);
+
+	h = make(&testing_sink_type, FRAG_ARGS({"path", path}));
+	frag_harness_destroy(h);
+	cr_assert_eq(lstat(path, &at), 0);
+	cr_expect(S_ISREG(at.st_mode));
+	file = fopen(kept, "r");
+	cr_assert_not_null(file);
+	cr_expect_not_null(fgets(line, sizeof(line), file));
+	cr_expect_str_eq(line, "kept");
+	fclose(file);
+	unlink(kept);
 }

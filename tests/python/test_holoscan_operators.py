@@ -663,6 +663,20 @@ class Recordings(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "batch_size=2"):
             self.play(batch_size=2)
 
+    def test_a_link_that_somebody_planted_is_replaced(self):
+        kept = os.path.join(self.folder, "kept")
+        with open(kept, "w") as file:
+            file.write("kept")
+        for end in ("index", "entities"):
+            os.symlink(kept, os.path.join(self.folder, "video.gxf_" + end))
+        self.record()
+        self.assertEqual(sorted(os.listdir(self.folder)), ["kept", "video.gxf_entities", "video.gxf_index"])
+        with open(kept) as file:
+            self.assertEqual(file.read(), "kept")
+        self.assertEqual(len(self.play()), 3)
+        self.record(1)  # in place of what was recorded before
+        self.assertEqual(len(self.play()), 1)
+
     def test_rows_lie_one_after_the_other(self):
         self.record(1)
         with _entities.Reader(self.folder, "video")._file as file:

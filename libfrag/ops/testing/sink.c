@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frag/draft.h>
 #include <frag/npy.h>
 #include <frag/value.h>
 
@@ -33,11 +34,9 @@ static const struct frag_param sink_params[] = {
 static int sink_start(void *state, struct frag_op *op)
 {
 	struct test_sink *s = state;
+	int r = frag_output_open(s->path, &s->out);
 
-	s->out = fopen(s->path, "we");
-	return s->out != NULL ? 0
-			      : frag_op_fail(op, -errno, "cannot write to %s: %s", s->path,
-					     strerror(errno));
+	return r == 0 ? 0 : frag_op_fail(op, r, "cannot write to %s: %s", s->path, strerror(-r));
 }
 
 /* FNV-1a: what cannot be written as a line is compared by its content's number. */

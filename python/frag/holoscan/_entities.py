@@ -27,13 +27,29 @@ def paths(directory, basename):
     return stem + ".gxf_index", stem + ".gxf_entities"
 
 
+def _create(path):
+    """Opens an empty new file in place of what has the name, as frag_output_open does: a link that
+    somebody planted is replaced. What is no regular file, such as a pipe, is written as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        return open(path, "wb")
+    draft = os.path.join(os.path.dirname(path), ".frag-draft-" + os.urandom(8).hex())
+    file = open(draft, "xb")
+    try:
+        os.rename(draft, path)
+    except OSError:
+        file.close()
+        os.unlink(draft)
+        raise
+    return file
+
+
 class Writer:
     """Writes messages. Raises OSError, and ValueError for what no file can hold."""
 
     def __init__(self, directory, basename):
         index, entities = paths(directory, basename)
-        self._index = open(index, "wb")
-        self._entities = open(entities, "wb")
+        self._index = _create(index)
+        self._entities = _create(entities)
         self._offset = self._count = 0
 
     def write(self, tensors, time_ns, flush=False):
