@@ -182,7 +182,24 @@ Test(driver_difference, values_inside_what_a_start_reads_count)
 		{"deadlines", "[{path: [tx, rx], budget: 5ms}]", "[{path: [tx, rx], budget: 6ms}]"},
 		{"deadlines", "[{path: [tx, rx], budget: 5ms}]",
 		 "[{path: [tx, rx], budget: 5ms, on_miss: stop}]"},
+		{"thread_pools",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: rr, sched_priority: 3}]}}",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: rr, sched_priority: 3, best_effort: true}]}}"},
+		{"thread_pools",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: fifo, sched_priority: 3}]}}",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: rr, sched_priority: 3}]}}"},
+		{"thread_pools",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: rr, sched_priority: 3}]}}",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true, sched_policy: rr, sched_priority: 4}]}}"},
 		{"services", "{found: {type: s, size: 1}}", "{found: {type: s, size: 2}}"},
+		{"services", "{found: {type: s, size: 1}}", "{found: {type: s, size: 1, of: 1}}"},
+		{"services", "{found: {type: s, size: 1}}", "{found: {type: s}}"},
+		{"services", "{found: {type: s, size: 1}}", "{found: {type: other, size: 1}}"},
+		{"services", "{found: {type: s, size: 1}}", "{other: {type: s, size: 1}}"},
+		{"services", "{found: {type: s, size: []}}", "{found: {type: s, size: {}}}"},
+		{"services", "{found: {type: s, size: {a: 1}}}", "{found: {type: s, size: [1]}}"},
+		{"services", "{found: {type: s, size: {a: 1}}}",
+		 "{found: {type: s, size: {b: 1}}}"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -195,6 +212,8 @@ Test(driver_difference, values_inside_what_a_start_reads_count)
 			 cases[i].key, cases[i].after, at);
 		cr_expect_eq(effect_between(before, before), FW_EFFECT_NONE, "%s", cases[i].before);
 		cr_expect_eq(effect_between(before, after), FW_EFFECT_FRAGMENT, "%s",
+			     cases[i].after);
+		cr_expect_eq(effect_between(after, before), FW_EFFECT_FRAGMENT, "%s, back",
 			     cases[i].after);
 	}
 }
