@@ -12,9 +12,9 @@
 /* What a host reports: counts of its operator and of its end of the flow. */
 struct report {
 	int64_t at_ns;
-	uint64_t busy, input, room, memory; /* ns */
-	uint64_t ticks, messages, dropped, waiting, removed;
-	uint64_t locked, stepped, silent; /* the clock of the sender */
+	uint64_t busy, input, room, memory;                        /* ns */
+	uint64_t ticks, messages, dropped, late, waiting, removed; /* dropped: stale */
+	uint64_t locked, stepped, silent;                          /* the clock of the sender */
 };
 
 static inline void report(struct world *w, uint32_t host, bool final, struct report r)
@@ -31,13 +31,15 @@ static inline void report(struct world *w, uint32_t host, bool final, struct rep
 	if (host == 1)
 		row = (struct fragi_flow_stats){.sent = r.messages, .room_ns = r.room};
 	else
-		row = (struct fragi_flow_stats){.arrived = r.messages + r.dropped + r.waiting,
+		row = (struct fragi_flow_stats){.arrived =
+							r.messages + r.dropped + r.late + r.waiting,
 						.delivered = r.messages,
 						.input_ns = r.input,
 						.clock_locked = r.locked,
 						.clock_stepped = r.stepped,
 						.clock_silent = r.silent,
-						.rx_dropped[FRAGI_DROP_STALE] = r.dropped};
+						.rx_dropped[FRAGI_DROP_STALE] = r.dropped,
+						.rx_dropped[FRAGI_DROP_LATE] = r.late};
 	message.stats = (struct fw_host_stats){
 		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
 	message.stats.facts.at_ns = (uint64_t)r.at_ns;

@@ -5,14 +5,15 @@
 WORLD_TEST(driver_look, a_flow_is_timed_where_its_receiver_may_drop_for_the_time, NULL)
 {
 	static const struct {
-		const char *of_f2;
+		const char *of_f2, *of_all;
 		bool is_timed;
 	} cases[] = {
-		{"", false},
-		{", ports: {in: {capacity: 2}}", false},
-		{", ports: {in: {age: 50ms}}", true},
-		{", ports: {in: {missing: reuse_last}}", true},
-		{", deadline: {budget: 20ms, from: acquisition, on_miss: drop}", true},
+		{"", "", false},
+		{", ports: {in: {capacity: 2}}", "", false},
+		{", ports: {in: {age: 50ms}}", "", true},
+		{", ports: {in: {missing: reuse_last}}", "", true},
+		{", deadline: {budget: 20ms, from: acquisition, on_miss: drop}", "", true},
+		{"", "deadlines: [{path: [f1.tx, f2.rx], budget: 5ms}]\n", true},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
@@ -22,8 +23,8 @@ WORLD_TEST(driver_look, a_flow_is_timed_where_its_receiver_may_drop_for_the_time
 			 "frag: 1\napplication: app\nfragments:\n"
 			 "  f1: {operators: {tx: {type: ping_tx}}}\n"
 			 "  f2: {operators: {rx: {type: ping_rx%s}}}\n"
-			 "flows: [f1.tx -> f2.rx]\n",
-			 cases[i].of_f2);
+			 "flows: [f1.tx -> f2.rx]\n%s",
+			 cases[i].of_f2, cases[i].of_all);
 		two_run(w, text);
 		client_hello(w, CLIENT, "web");
 		look_at_once(w, SECOND, 10);

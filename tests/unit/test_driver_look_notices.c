@@ -60,6 +60,38 @@ WORLD_TEST(driver_look, drops_are_an_event_when_they_begin_and_when_they_end, NU
 	expect_loss(w, &last, "1 of 1 /s dropped (stale): f1.tx.out -> f2.rx.in");
 }
 
+/* What was dropped before the last look is not counted: then the other reason had more. */
+WORLD_TEST(driver_look, drops_have_the_reason_of_the_most_since_the_last_look, NULL)
+{
+	static const struct {
+		uint64_t stale, late;
+		const char *text;
+	} moments[] = {
+		{40, 10, "50 of 100 /s dropped (stale): f1.tx.out -> f2.rx.in"},
+		{43, 27, "20 of 100 /s dropped (late): f1.tx.out -> f2.rx.in"},
+		{60, 30, "20 of 100 /s dropped (stale): f1.tx.out -> f2.rx.in"},
+	};
+	uint64_t last = 0, messages = 0;
+
+	two_run(w, two_fragments);
+	for (size_t i = 0; i < FRAG_COUNT_OF(moments); i++) {
+		struct report sums = {.dropped = moments[i].stale, .late = moments[i].late};
+
+		messages += 100;
+		pass_beating(w, SECOND, 1, 2);
+		sums.messages = messages - sums.dropped - sums.late;
+		report(w, 2, false, sums);
+		report(w, 1, false, (struct report){.messages = messages});
+		expect_loss(w, &last, moments[i].text);
+		for (int k = 0; k < 3; k++) {
+			pass_beating(w, 3 * SECOND, 1, 2);
+			report(w, 2, false, sums);
+			report(w, 1, false, (struct report){.messages = messages});
+		}
+		cr_assert_not_null(next_loss(w, &last), "%zu: it has ended", i);
+	}
+}
+
 /* All that the operators removed since the last event are in one, which names one of them. */
 WORLD_TEST(driver_look, files_that_are_removed_are_an_event, NULL)
 {

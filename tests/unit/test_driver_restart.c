@@ -142,6 +142,30 @@ WORLD_TEST(driver_restart, more_failures_than_its_intensity_are_that_of_the_appl
 	assert_has(w->json, "\"code\": \"host_crashed\"");
 }
 
+/* The code and the operator of an application's failure are those of its host's first one. */
+WORLD_TEST(driver_restart, what_fails_for_good_has_the_operator_of_the_first_failure,
+	   restarting_runs)
+{
+	struct fw_message failed = of_host(FW_HOST_EVENT, 2);
+
+	failed.event.state = FW_STATE_FAILED;
+	failed.event.failure =
+		(struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED, "f2.rx has had enough", "rx"};
+	say(w, 2, &failed);
+	say_exit(w, 2, 2, 1, 0, "fraghost 102 exited with status 1");
+	runs_again(w, 2);
+	say_exit(w, 2, 2, 3, 0, "fraghost 103 exited with status 3");
+	pass_beating(w, 1100 * MS, 1, 2);
+	runs_again(w, 3);
+	say_exit(w, 2, 2, 3, 0, "fraghost 104 exited with status 3");
+	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	assert_has(w->reason, "as many as its on_failure allows; the first time: f2.rx has had");
+	assert_has(w->json, "\"code\": \"operator_failed\"");
+	assert_has(w->json, "\"operator\": \"rx\"");
+}
+
 /* What is not awaited any more has not ended, so all was not done; another result stays. */
 WORLD_TEST(driver_restart, what_is_not_awaited_is_not_done, restarting_runs)
 {

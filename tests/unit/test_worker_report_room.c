@@ -221,3 +221,34 @@ Test(worker_report, what_is_prepared_beside_a_host_is_it_when_the_past_comes)
 	cr_assert_not_null(sent(FW_HOST_PAST));
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].ticks, 17);
 }
+
+/* What a host counted on the worker from which it came is known only once that is told. */
+Test(worker_report, what_a_moved_host_has_counted_is_exact_once_its_past_has_come)
+{
+	struct fw_message create = create_of(7, 1, 2), past = past_of(2);
+
+	start_as("key a 1");
+	create.create.is_moved = true;
+	create.create.restarts = 3;
+	from_driver(&create);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.has_run);
+	cr_expect(sent(FW_HOST_REPORT)->report.is_inexact);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 3);
+	past.stats.final = true;
+	from_driver(&past);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.has_run);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 3);
+	past.stats.final = false;
+	from_driver(&past);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.is_inexact);
+}
