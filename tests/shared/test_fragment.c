@@ -472,6 +472,19 @@ Test(fragment, inputs_left_open_are_reported_unless_an_end_in_doubt_may_be_meant
 	    "app.yaml:8:21: flow end app.b.on2: no input \"on2\"; did you mean \"in2\"?\n"
 	    "app.yaml:8:33: flow end app.a.aut: no output \"aut\"; did you mean \"out\"?\n");
 #undef OPERATORS
+	/* A flow to the same name in another fragment connects nothing here. */
+	bad(TEXT("frag: 1\n"
+		 "application: app\n"
+		 "extensions: [libgood.so]\n"
+		 "fragments:\n"
+		 "  one:\n"
+		 "    operators:\n"
+		 "      tx: {type: source, parameters: {inputs: 0}}\n"
+		 "      rx: {type: scale}\n"
+		 "  two: {operators: {rx: {type: scale}}}\n"
+		 "flows: [one.tx -> two.rx]\n"),
+	    -EINVAL,
+	    "app.yaml:8:7: one.rx: input \"in\" is not connected; add a flow that ends there\n");
 }
 
 Test(fragment, conditions_name_ports)

@@ -322,7 +322,7 @@ static int asker_stop(void *state, struct frag_op *op)
 TEST_OP(asker, .state_size = sizeof(struct asker), .stop = asker_stop);
 
 TEST_PLUGIN(inputs, &source_type, &sink_type, &gather_type, &taker_type, &two_type, &two_of_c_type,
-	    &borrower_type, &lender_type, &asker_type);
+	    &borrower_type, &lender_type, &asker_type, &middle_type);
 
 /* The messages that taker, or two, has noted, and the fewest that it took in a tick. */
 static int64_t taken(int64_t *out_fewest)
@@ -656,24 +656,60 @@ Test(inputs, what_the_queues_can_never_hold_is_refused)
 	    "test.yaml:3:63: app.rx: condition message_available: min_size is 3 and front_stage_max_size 2, so no number of messages is right; lower min_size\n");
 }
 
-RIG_ONE_TEST(inputs, what_fits_is_not_refused)
+#define GOOD(graph)                                                                                \
+	do {                                                                                       \
+		struct rig rig;                                                                    \
+		rig_prepare_good(&rig, &inputs_plugin, "frag: 1\napplication: app\n" graph);       \
+		rig_end(&rig);                                                                     \
+	} while (0)
+
+/* As much as the queues can hold, in each of the ways that the refusals above have. */
+Test(inputs, what_fits_is_not_refused)
 {
-	rig_prepare_good(
-		rig, &inputs_plugin,
-		"frag: 1\napplication: app\noperators:\n"
-		"  tx: {type: source, conditions: [{type: downstream_affordable, min_size: 3}]}\n"
-		"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
-		"  ry: {type: taker, conditions: [{type: message_available, min_size: 6}]}\n"
-		"  rz: {type: sink, conditions: [{type: message_available, min_size: 2, front_stage_max_size: 2}]}\n"
-		"  rw: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [65536, 1]}]}\n"
-		"  ty: {type: source}\n"
-		"flows:\n"
-		"  - {from: tx, to: rx, capacity: 3}\n"
-		"  - {from: tx, to: ry, capacity: 1, policy: pop}\n"
-		"  - {from: ty, to: ry, capacity: 5}\n"
-		"  - {from: ty, to: rz, capacity: 2}\n"
-		"  - {from: ty, to: rw.a, capacity: 65536}\n"
-		"  - {from: ty, to: rw.b, capacity: 1}\n");
+	GOOD("operators:\n"
+	     "  tx: {type: source, conditions: [{type: downstream_affordable, min_size: 3}]}\n"
+	     "  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
+	     "  ry: {type: taker, conditions: [{type: message_available, min_size: 6}]}\n"
+	     "  rz: {type: sink, conditions: [{type: message_available, min_size: 2, front_stage_max_size: 2}]}\n"
+	     "  rw: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [65536, 1]}]}\n"
+	     "  ty: {type: source}\n"
+	     "flows:\n"
+	     "  - {from: tx, to: rx, capacity: 3}\n"
+	     "  - {from: tx, to: ry, capacity: 1, policy: pop}\n"
+	     "  - {from: ty, to: ry, capacity: 5}\n"
+	     "  - {from: ty, to: rz, capacity: 2}\n"
+	     "  - {from: ty, to: rw.a, capacity: 65536}\n"
+	     "  - {from: ty, to: rw.b, capacity: 1}\n");
+	GOOD("operators:\n"
+	     "  tx: {type: source}\n"
+	     "  ty: {type: source}\n"
+	     "  ry: {type: gather, conditions: [{type: message_available, min_size: 3}]}\n"
+	     "  rz: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 4, max_delay_ns: 1ms}]}\n"
+	     "  r2: {type: two, conditions: [{type: multi_message_available, min_sum: 4}]}\n"
+	     "  r3: {type: two, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [2, 3]}]}\n"
+	     "flows:\n"
+	     "  - {from: tx, to: ry, capacity: 3}\n"
+	     "  - {from: ty, to: ry, capacity: 4}\n"
+	     "  - {from: tx, to: rz, capacity: 4}\n"
+	     "  - {from: tx, to: r2.a, capacity: 3}\n"
+	     "  - {from: tx, to: r2.b, policy: latest}\n"
+	     "  - {from: ty, to: r3.a, capacity: 2}\n"
+	     "  - {from: ty, to: r3.b, capacity: 3}\n");
+	GOOD("fragments:\n"
+	     "  one: {operators: {tx: {type: source, conditions: [{type: downstream_affordable, min_size: 5}]}}}\n"
+	     "  two: {operators: {rx: {type: sink, conditions: [{type: message_available, min_size: 5}]}}}\n"
+	     "flows: [{from: one.tx, to: two.rx, capacity: 5}]\n");
+	GOOD("fragments:\n"
+	     "  one: {operators: {tx: {type: source, conditions: [{type: downstream_affordable, min_size: 5}]}}}\n"
+	     "  two: {operators: {rx: {type: sink}}}\n"
+	     "flows: [{from: one.tx, to: two.rx, capacity: 4, policy: pop}]\n");
+	/* What an input asks for says nothing about the room behind an output. */
+	GOOD("fragments:\n"
+	     "  one:\n"
+	     "    operators: {tx: {type: source}, mid: {type: middle, conditions: [{type: message_available, min_size: 5}]}}\n"
+	     "    flows: [{from: tx, to: mid, capacity: 5}]\n"
+	     "  two: {operators: {rx: {type: sink}}}\n"
+	     "flows: [one.mid -> two.rx]\n");
 }
 
 Test(inputs, between_fragments_too)
