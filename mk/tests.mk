@@ -57,6 +57,8 @@ $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
 $(B)/tests/unit/test_trace_take: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 $(B)/tests/unit/test_trace_waits: $(B)/obj/fragctl/trace_waits.o
+$(B)/tests/unit/test_promise: $(addprefix $(B)/obj/fragctl/,promise.o json.o top_lines.o)
+$(B)/tests/unit/test_roles: $(addprefix $(B)/obj/fragctl/,fail.o json.o roles.o)
 # Whole verbs, with a driver that the test plays.
 $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
