@@ -282,6 +282,7 @@ class Swap(ServiceTest):
         d = self.run_chain(serve=("--state-dir", state))
         port = int(self.address.rpartition(":")[2])
         versions = {1, 2}
+        ends = []
         for moment in ("relay goes on in another process", ": running -> done", "done -> stopping", "prepared -> wiring",
                        "relay runs again on worker"):
             current = self.versions()[-1]
@@ -296,6 +297,13 @@ class Swap(ServiceTest):
             count = len(self.versions())
             self.wait_until("messages flow", lambda: len(self.versions()) >= count + 50)
             self.assertLessEqual(set(self.versions()), versions)
+            events = list(map(cluster.json.loads, self.ok("events", "-o", "json").splitlines()))
+            adopted = max(i for i, e in enumerate(events) if e["kind"] == "adopted")
+            ends.append([(e["kind"], e["text"]) for e in events[adopted + 1:] if e["kind"] in ("move", "swap")])
+        ended = [("swap", "relay runs in another process on w now")]
+        for events in ends:  # the old process goes on where nothing was prepared yet
+            self.assertIn(events, (ended, []))
+        self.assertIn(ended, ends)
         self.ok("stop", "chain")
         for flow in self.json("status", "chain")["flows"]:
             self.assertEqual((flow["in_flight"], flow["delivered"] + flow["lost"]), (0, flow["sent"]), flow)

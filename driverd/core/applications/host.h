@@ -53,6 +53,7 @@ struct drv_replacement {
 	enum drv_cause cause;
 	bool is_anew;     /* ENDING: now has failed, so next is made anew and counts as a restart */
 	bool is_resumed;  /* a driver before has begun it, and may have suspended the peers */
+	bool is_old_swap; /* a driver before had begun a swap, and the host is on that worker */
 	bool is_given_up; /* a stop waits for it no longer: the worker of next, or of now, ends */
 	int64_t at_ns;    /* STARTING: next is not asked for anything before */
 	int64_t until_ns; /* when the phase has lasted too long; INT64_MAX: never */

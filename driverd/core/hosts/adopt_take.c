@@ -157,8 +157,9 @@ static int take_next(struct drv_host *host)
 	const struct fw_host_create *create = &host->next.report->message->report.create;
 	struct drv_app *app = host->app;
 	struct fw_message *prepared = host->next.prepared;
-	bool is_swap;
+	const bool is_swap = host->next.session == host->now.session;
 
+	host->replacement.is_old_swap = is_swap;
 	/* That driver may have wired the peers to it, with tokens that nobody knows any more. */
 	if (host->now.report->had_ended) {
 		drv_adopt_forget(&host->next);
@@ -171,7 +172,6 @@ static int take_next(struct drv_host *host)
 	    memcmp(create->source, app->source.bytes, app->source.size) != 0)
 		host->next.sources++;
 	drv_adopt_forget(&host->next);
-	is_swap = host->next.session == host->now.session;
 	drv_replace_begin(host, is_swap ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN, true);
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 		is_swap ? "%s goes on in another process on worker %s"
@@ -441,6 +441,22 @@ static void go_on_ending(struct drv_app *app)
 	}
 }
 
+/* Whether a driver before has noted that worker alone for the host: it was not moving anywhere. */
+static bool was_there_alone(const struct drv_host *host)
+{
+	const struct drv_placed *placed = host->app->adopting->placed;
+	bool is_known = false;
+
+	for (uint32_t i = 0; placed != NULL && i < placed->count; i++) {
+		if (placed->at[i].host != host->number)
+			continue;
+		is_known = true;
+		if (strcmp(placed->at[i].worker, host->now.session->name) != 0)
+			return false;
+	}
+	return is_known;
+}
+
 /* What is to be known of a host before the first of its messages is replayed. */
 static void recall_one(struct drv_host *host)
 {
@@ -462,9 +478,10 @@ static void recall_one(struct drv_host *host)
 		return;
 	/* Its policy starts nothing again: it was moved to, or was to follow such a process. */
 	if ((!has_died || was_asked) &&
-	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
+	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP)) {
+		host->replacement.is_old_swap = was_there_alone(host);
 		drv_replace_resume_start(host);
-	else if (!has_died && app->end == DRV_END_NONE)
+	} else if (!has_died && app->end == DRV_END_NONE)
 		drv_host_failed(host, &was_restarting);
 	else if (!has_died) /* a stop starts nothing again */
 		host->now.goal = DRV_GOAL_KILLED;

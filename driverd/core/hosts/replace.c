@@ -285,6 +285,7 @@ static void take_place(struct drv_host *host)
 				     : "it was moved there from a worker that was drained"};
 
 	drv_host_set_place(host, &place);
+	r->is_old_swap = false;
 	fragi_free(r->home);
 	r->home = r->returns || r->from == NULL ? NULL : fragi_strdup(r->from->name);
 	r->returns = false;
@@ -404,12 +405,12 @@ static void finish(struct drv_host *host)
 	set_phase(host, DRV_PHASE_NONE, 0);
 	if (cause != DRV_CAUSE_FAILURE || r->is_leaving)
 		drv_persist_placed(app);
-	if (cause == DRV_CAUSE_SWAP)
+	if (cause == DRV_CAUSE_SWAP || (cause == DRV_CAUSE_DRAIN && r->is_old_swap))
 		drv_swap_runs(host);
 	else if (cause == DRV_CAUSE_DRAIN)
 		drv_history_add(app->core, FW_NOTICE_MOVE, app, NULL, "%s runs on %s now",
 				host->name, host->worker);
-	r->is_leaving = r->is_refused = false;
+	r->is_leaving = r->is_refused = r->is_old_swap = false;
 	r->left = 0;
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 		"%s runs again on worker %s, epoch %llu", host->name, host->worker,

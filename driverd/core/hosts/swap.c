@@ -147,6 +147,9 @@ void drv_swap_runs(struct drv_host *host)
 {
 	struct drv_swap *swap = swap_of(host);
 
+	if (swap == NULL && host->replacement.is_old_swap)
+		drv_history_add(host->app->core, FW_NOTICE_SWAP, host->app, NULL,
+				"%s runs in another process on %s now", host->name, host->worker);
 	if (swap == NULL || swap->until_ns != 0)
 		return;
 	drv_history_add(host->app->core, FW_NOTICE_SWAP, host->app, NULL,
