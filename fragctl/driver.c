@@ -442,7 +442,7 @@ static int connect_to(struct ctl_driver *driver)
 	if (driver->is_denied)
 		return refuse(
 			driver, FRAGI_FAILURE_USER_REFUSED,
-			"you have no permission for the driver at port %u of this machine: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",
+			"you have no permission for a driver at port %u of this machine, if there is one: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",
 			(unsigned int)driver->address.port);
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST && is_silent)
 		return refuse(driver, driver->failure, "the driver at %s %s", driver->where,
