@@ -635,11 +635,26 @@ static void choose_badly(struct frag_fragment *fragment)
 	frag_make_subgraph(fragment, "x", "s", NULL);
 }
 
+/* What fragments f and g choose for the application, which differs in one value. */
+static const struct {
+	const char *type[2];
+	struct frag_arg arg[2];
+} chosen[] = {
+	{{"manual", "synthetic"}, {{0}}},
+	{{"manual", "manual"}, {{"initial_timestamp", "5"}, {"initial_timestamp", "6"}}},
+	{{"realtime", "realtime"}, {{"initial_time_offset", "1"}, {"initial_time_offset", "2"}}},
+	{{"realtime", "realtime"}, {{"initial_time_scale", "1"}, {"initial_time_scale", "2"}}},
+	{{"realtime", "realtime"},
+	 {{"use_time_since_epoch", "true"}, {"use_time_since_epoch", "false"}}},
+};
+static size_t choice;
+
 static void choose_by_name(struct frag_fragment *fragment)
 {
-	frag_application_set_clock(
-		fragment, strcmp(frag_fragment_name(fragment), "f") == 0 ? "manual" : "synthetic",
-		NULL);
+	const int i = strcmp(frag_fragment_name(fragment), "f") != 0;
+	const struct frag_arg args[] = {chosen[choice].arg[i], {0}};
+
+	frag_application_set_clock(fragment, chosen[choice].type[i], args);
 }
 
 RIG_ONE_TEST(clock, what_c_chooses_is_checked_as_what_graphs_say)
@@ -659,16 +674,18 @@ RIG_ONE_TEST(clock, what_c_chooses_is_checked_as_what_graphs_say)
 		"app: use_time_since_epoch \"perhaps\" is neither true nor false\n"
 		"app: a composer chooses a clock twice; remove one\n"
 		"app: a subgraph chooses a clock; let the composer of the fragment do so\n");
-	rig_end(rig);
 	in_compose = choose_by_name;
-	cr_expect_eq(rig_prepare(rig, &clock_plugin,
-				 "frag: 1\napplication: app\nfragments:\n"
-				 "  f: {compose: c, " TICKING("0") "}\n"
-								   "  g: {compose: c, " TICKING(
-									   "1") "}\n"),
-		     -EINVAL);
-	expect_errors(&rig->diag,
-		      "the composers of fragments f and g choose different clocks for "
-		      "the application; let them choose the same, or write clock at the "
-		      "top of the graph\n");
+	for (choice = 0; choice < FRAG_COUNT_OF(chosen); choice++) {
+		rig_end(rig);
+		cr_expect_eq(rig_prepare(rig, &clock_plugin,
+					 "frag: 1\napplication: app\nfragments:\n"
+					 "  f: {compose: c, " TICKING(
+						 "0") "}\n"
+						      "  g: {compose: c, " TICKING("1") "}\n"),
+			     -EINVAL);
+		expect_errors(&rig->diag,
+			      "the composers of fragments f and g choose different clocks for "
+			      "the application; let them choose the same, or write clock at the "
+			      "top of the graph\n");
+	}
 }
