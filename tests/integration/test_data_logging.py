@@ -141,6 +141,26 @@ class Loggers(cluster.ClusterTest):
             self.assertEqual(read_npy(self.path("out/" + name)),
                              ({"descr": "|u1", "fortran_order": False, "shape": (2, 3)}, bytes([n] * 6)))
 
+    def test_no_more_is_written_after_the_most_bytes(self):
+        def written(logger, path):
+            self.run_app("file: {%s, log_outputs: false, allowlist_patterns: [rx]}" % logger)
+            with open(self.path(path), encoding="utf-8") as f:
+                return f.readlines()
+
+        head, row = len("number,value\n"), len("1,1\n")
+        for most, rows in ((head, 0), (head + 1, 1), (head + 2 * row, 2), (head + 2 * row + 1, 3)):
+            lines = written("type: basic_csv_logger, path: log.csv, columns: [number, value],\n"
+                            "    max_bytes: %d" % most, "log.csv.two")
+            self.assertEqual(len(lines), 1 + rows, most)
+        for most, rows in ((1, 1), (10 ** 6, 20)):
+            lines = written("type: basic_json_logger, path: log.json, max_bytes: %d" % most, "log.json.two")
+            self.assertEqual(len(lines), rows, most)
+        # of tensors the elements count, without the heads of their files
+        for most, files in ((0, 4), (1, 1), (12, 2), (13, 3)):
+            folder = "most%d" % most
+            self.run_app("npy: {type: basic_npy_logger, folder: %s, log_inputs: false, max_bytes: %d}" % (folder, most))
+            self.assertEqual(len(os.listdir(self.path(folder))), files, most)
+
     def test_the_console_shows_what_the_patterns_let_through(self):
         run = self.run_app("console: {type: basic_console_logger, denylist_patterns: [\"^one\", eye]}")
         said = re.findall(r"data (two\.\S+): input: i64 (\d+)", run.stderr)

@@ -22,7 +22,6 @@ struct csv {
 	uint64_t max_bytes;
 
 	FILE *file;
-	uint64_t written;
 };
 
 static const struct frag_param csv_params[] = {
@@ -144,10 +143,10 @@ static int put_column(FILE *file, const struct frag_log_entry *entry, const char
 static int csv_log(void *state, const struct frag_log_entry *entry)
 {
 	struct csv *csv = state;
-	long at;
+	long at = csv->max_bytes > 0 ? ftell(csv->file) : 0;
 	int r = 0;
 
-	if (csv->max_bytes > 0 && csv->written >= csv->max_bytes)
+	if (at > 0 && (uint64_t)at >= csv->max_bytes)
 		return -EFBIG;
 	for (size_t i = 0; r == 0 && i < csv->columns.count; i++) {
 		fputs(i > 0 ? "," : "", csv->file);
@@ -155,8 +154,6 @@ static int csv_log(void *state, const struct frag_log_entry *entry)
 	}
 	if (fputc('\n', csv->file) == EOF || ferror(csv->file) != 0)
 		r = -EIO;
-	at = csv->max_bytes > 0 ? ftell(csv->file) : 0;
-	csv->written = at > 0 ? (uint64_t)at : 0;
 	return r;
 }
 

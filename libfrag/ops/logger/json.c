@@ -14,7 +14,6 @@ struct json {
 	uint64_t max_bytes;
 
 	FILE *file;
-	uint64_t written;
 };
 
 static const struct frag_param json_params[] = {
@@ -69,16 +68,14 @@ static int json_start(void *state, const struct frag_resource *logger, struct fr
 static int json_log(void *state, const struct frag_log_entry *entry)
 {
 	struct json *json = state;
-	long at;
+	long at = json->max_bytes > 0 ? ftell(json->file) : 0;
 	int r;
 
-	if (json->max_bytes > 0 && json->written >= json->max_bytes)
+	if (at > 0 && (uint64_t)at >= json->max_bytes)
 		return -EFBIG;
 	r = frag_log_entry_print_json(entry, json->file);
 	if (r == 0 && fputc('\n', json->file) == EOF)
 		r = -EIO;
-	at = json->max_bytes > 0 ? ftell(json->file) : 0;
-	json->written = at > 0 ? (uint64_t)at : 0;
 	return r;
 }
 
