@@ -136,6 +136,7 @@ GPU_TEST(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 	static const struct {
 		const char *call, *sentence;
 		int nth;
+		bool pads;
 	} cases[] = {
 		{"cuModuleLoadData", "cuModuleLoadData for kernel convert_u8_3_0: CUDA_ERROR_FAKE",
 		 1},
@@ -145,11 +146,20 @@ GPU_TEST(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 		{"cuStreamSynchronize", "cuStreamSynchronize after convert_u8_3_0", 2},
 		{"cuMemAlloc_v2", "cannot make a tensor of 192 bytes for GPU 0", 1},
 		{"cuMemcpyAsync", "cuMemcpyAsync", 1},
+		{"cuModuleLoadData", "cuModuleLoadData for kernel convert_rgb_f32_line: ", 1,
+		 .pads = true},
+		{"cuModuleLoadData", "cuModuleLoadData for kernel convert_beside: ", 2,
+		 .pads = true},
+		{"cuLaunchKernel", "cuLaunchKernel of convert_beside", 1, .pads = true},
 	};
 
 	skip_without_kernels();
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
-		struct frag_harness *h = make(FRAG_ARGS({"out_dtype", "float32"}));
+		struct frag_harness *h = make(
+			cases[i].pads ? FRAG_ARGS({"out_dtype", "float32"}, {"resize_width", "2"},
+						  {"resize_height", "3"}, {"resize_mode", "2"},
+						  {"pad", "true"})
+				      : FRAG_ARGS({"out_dtype", "float32"}));
 		struct frag_message *m;
 
 		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)),

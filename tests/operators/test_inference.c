@@ -174,17 +174,29 @@ Test(ops_inference, a_file_is_compiled_once)
 	expect_log("compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32\n");
 }
 
-/* What has other settings is another model. */
+/* What differs in one setting only is another model. */
 Test(ops_inference, settings_reach_the_engine)
 {
-	struct frag_harness *plain, *set;
+	static const struct frag_arg rows[][4] = {
+		{{"streams", "4"}, {NULL, NULL}},
+		{{"threads", "2"}, {NULL, NULL}},
+		{{"enable_fp16", "true"}, {NULL, NULL}},
+		{{"streams", "4"}, {"threads", "2"}, {"enable_fp16", "true"}, {NULL, NULL}}};
+	struct frag_harness *plain, *set[FRAG_COUNT_OF(rows)];
 
 	write_model(model_path, small);
 	plain = make(NULL);
-	set = make(FRAG_ARGS({"streams", "4"}, {"threads", "2"}, {"enable_fp16", "true"}));
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		set[i] = make(rows[i]);
 	frag_harness_destroy(plain);
-	frag_harness_destroy(set);
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		frag_harness_destroy(set[i]);
 	expect_log("compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32\n"
+		   "compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32 "
+		   "NUM_STREAMS=4\n"
+		   "compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32 "
+		   "INFERENCE_NUM_THREADS=2\n"
+		   "compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f16\n"
 		   "compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f16 "
 		   "INFERENCE_NUM_THREADS=2 NUM_STREAMS=4\n");
 }

@@ -599,6 +599,32 @@ Test(ops_inference_processor, what_each_operation_makes)
 	finish(h, m);
 }
 
+/* A result that is left out does not give its name to the next one. */
+Test(ops_inference_processor, results_may_be_left_out)
+{
+	static const struct {
+		const char *names;
+		bool first, second;
+	} rows[] = {{"[]", true, true}, {"[first]", true, false}, {"[second]", false, true}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h =
+			make(processor, FRAG_ARGS({"process_operations", "{a: [softmax, argmax]}"},
+						  {"processed_map", "{a: [first, second]}"},
+						  {"out_tensor_names", rows[i].names}));
+		struct frag_message *m;
+
+		give_tensor(h, "receivers", "a", FLOATS(2, SIDES(1, 2), ((const float[]){1, 3})));
+		m = tick(h, "transmitter");
+		cr_expect_eq(frag_message_tensor_count(m), 0u + rows[i].first + rows[i].second);
+		if (rows[i].first)
+			cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "first"))->ndim, 2);
+		if (rows[i].second)
+			cr_expect_eq(((const int32_t *)data(m, "second", 1))[0], 1);
+		finish(h, m);
+	}
+}
+
 Test(ops_inference_processor, numbers_that_are_none_have_their_sentence)
 {
 	static const float scores[] = {0.1f, NAN};

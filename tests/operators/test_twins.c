@@ -51,7 +51,8 @@ static void *let_go_on(void *context)
 	return NULL;
 }
 
-static struct frag_tensor *floats_on_gpu(int32_t ndim, const int64_t *shape, const float *values)
+static struct frag_tensor *floats_on(int32_t gpu, int32_t ndim, const int64_t *shape,
+				     const float *values)
 {
 	struct frag_tensor *host, *there;
 
@@ -59,9 +60,16 @@ static struct frag_tensor *floats_on_gpu(int32_t ndim, const int64_t *shape, con
 					shape, &host),
 		     0);
 	memcpy(frag_tensor_writable(host), values, frag_tensor_size_bytes(host));
-	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, NULL), 0);
+	cr_assert_eq(frag_tensor_copy(host, NULL, (struct frag_device){FRAG_DEVICE_CUDA, gpu},
+				      &there, NULL),
+		     0);
 	frag_tensor_unref(host);
 	return there;
+}
+
+static struct frag_tensor *floats_on_gpu(int32_t ndim, const int64_t *shape, const float *values)
+{
+	return floats_on(0, ndim, shape, values);
 }
 
 /* Boxes are needed on the host, so the tick goes on when the GPU has found them. */
@@ -137,6 +145,72 @@ GPU_TEST(ops_twins, what_the_driver_refuses_has_a_sentence)
 				frag_message_unref(m);
 		}
 		frag_harness_destroy(h);
+	}
+}
+
+static int use_second_gpu(void *state, struct frag_op *op)
+{
+	return frag_op_use_device(op, (struct frag_device){FRAG_DEVICE_CUDA, 1});
+}
+
+TEST_OP_BY(second_opener, do_nothing, .initialize = use_second_gpu);
+
+static void open_two_gpus(void)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *opener;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	open_gpu_with_kernels();
+	opener = frag_harness_create(&second_opener_type, NULL, &err);
+	cr_assert_not_null(opener, "%s", err.text);
+	frag_harness_destroy(opener);
+}
+
+TestSuite(ops_twins_on_two_gpus, .init = open_two_gpus);
+
+/* Without a stream an operator follows its input to another GPU; a stream stays where it is. */
+Test(ops_twins_on_two_gpus, an_operator_with_a_stream_stays_on_its_gpu)
+{
+	const struct frag_harness_resource streams[] = {{"streams", "cuda_stream_pool", NULL},
+							{NULL, NULL, NULL}};
+	const float boxes[] = {0.1f, 0.1f, 0.4f, 0.4f}, score = 0.7f;
+
+	for (int with = 0; with < 2; with++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h = frag_harness_create_with(
+			&inference_detection_postprocessor_type,
+			with ? FRAG_ARGS({"cuda_stream_pool", "$streams"}) : NULL,
+			with ? streams : NULL, &err);
+
+		cr_assert_not_null(h, "%s", err.text);
+		for (int32_t gpu = 0; gpu < 2; gpu++) {
+			const bool refused = with && gpu == 1;
+			struct frag_message *m = frag_message_create();
+
+			cr_assert_eq(frag_message_add_tensor(
+					     m, "boxes",
+					     floats_on(gpu, 2, (const int64_t[]){1, 4}, boxes)),
+				     0);
+			cr_assert_eq(frag_message_add_tensor(
+					     m, "scores",
+					     floats_on(gpu, 1, (const int64_t[]){1}, &score)),
+				     0);
+			cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+			cr_expect_eq(frag_harness_tick(h), refused ? -EXDEV : 0, "%s",
+				     frag_harness_error(h));
+			cr_expect(!refused || strstr(frag_harness_error(h),
+						     "came in memory of GPU 1, and the operator "
+						     "works on GPU 0;") != NULL,
+				  "%s", frag_harness_error(h));
+			cr_assert_eq(frag_harness_take(h, "out", &m), refused ? -ENOMSG : 0);
+			if (refused)
+				continue;
+			cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0], 1);
+			frag_message_unref(m);
+		}
+		frag_harness_destroy(h);
+		cr_expect_eq(fake.used(), 0);
 	}
 }
 
