@@ -348,3 +348,22 @@ Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 		world_fini(&w);
 	}
 }
+
+/* What a folder that cannot be written keeps from being done can be shown all the same. */
+WORLD_TEST(driver_apply, showing_needs_no_room_in_the_state_folder, NULL)
+{
+	const char *changed = GRAPH("", ", parameters: {b: 2}", "");
+
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	say_start(w, CLIENT, 2, "", GRAPH("", "", ""));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+	both_prepare(w);
+	both_run(w);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = "it is full"});
+	cr_expect_not_null(apply(w, 3, changed, true), "%s", w->log);
+	cr_expect_null(apply(w, 4, changed, false));
+}

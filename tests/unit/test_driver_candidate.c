@@ -120,3 +120,20 @@ Test(driver_candidate, readers_of_a_variable_stay_where_its_memory_is)
 		world_fini(&w);
 	}
 }
+
+/* What has an address of the loopback is reached on its own node only. */
+WORLD_TEST(driver_candidate, the_other_end_of_a_flow_is_to_be_reached, NULL)
+{
+	static const char *const nodes[] = {"node", "other"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(nodes); i++) {
+		if (i > 0)
+			world_fini(w);
+		two_run(w, two_fragments);
+		hello_from(w, 3, "c", NULL, nodes[i], "127.0.0.1");
+		w->core->sessions[0]->is_drained = w->core->sessions[1]->is_drained = true;
+		w->core->actions = &w->actions; /* what is asked for is part of no step */
+		cr_expect_eq(may_leave(w, "f1"), i == 0, "%zu", i);
+		cr_expect_eq(may_leave(w, "f2"), i == 0, "%zu", i);
+	}
+}

@@ -395,3 +395,36 @@ WORLD_TEST(driver_look, places_of_late_messages_are_summed_over_processes, NULL)
 	cr_expect_eq(late[1].late[FRAGI_BLAME_WINDOW], 14);
 	cr_expect_eq(window->look.operators[1].late_sums[FRAGI_BLAME_NETWORK], 14);
 }
+
+/* Those of a host come after those of the hosts before it. */
+WORLD_TEST(driver_look, each_host_has_pools_of_its_own, NULL)
+{
+	static const char *const names[][2] = {{"f1.masks", "f1.frames"},
+					       {"f2.masks", "f2.frames"}};
+	static const int64_t grown_ns[] = {300 * MS, 200 * MS, 100 * MS, 50 * MS};
+	struct table tables[] = {table_of("f1", true), table_of("f2", false)};
+	const struct fw_looked *window;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, two_fragments);
+	both_come(w);
+	for (uint32_t i = 0; i < 2; i++) {
+		tables[i].pool_names = names[i];
+		say_table(w, i + 1, i + 1, &tables[i]);
+	}
+	both_run(w);
+	for (uint32_t host = 1; host <= 2; host++)
+		report_pools(w, host, 7 * SECOND, 900 * MS, 0);
+	look(w, CLIENT, "app", 0, false);
+	report_pools(w, 1, 8 * SECOND, 900 * MS + (uint64_t)grown_ns[0], (uint64_t)grown_ns[1]);
+	report_pools(w, 2, 8 * SECOND, 900 * MS + (uint64_t)grown_ns[2], (uint64_t)grown_ns[3]);
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	cr_assert_eq(window->look.pool_count, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		cr_expect_str_eq(window->look.pools[i].name, names[i / 2][i % 2]);
+		cr_expect_eq(window->look.pools[i].host, i / 2);
+		expect_near(window->look.pools[i].empty_ns, grown_ns[i]);
+	}
+}

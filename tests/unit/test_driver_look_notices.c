@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "adopt_world.h"
 #include "look_world.h"
 
 /* The next event of a kind behind *last; NULL: there is none. */
@@ -192,4 +193,33 @@ WORLD_TEST(driver_look, what_a_crash_loses_is_an_event, NULL)
 	}
 	expect_loss(w, &last, "3 lost: f1.tx.out -> f2.rx.in: " RX_CRASH);
 	cr_expect_null(next_loss(w, &last));
+}
+
+/* What a host had counted when its application was adopted is no news. */
+WORLD_TEST(driver_look, what_an_adopted_application_had_lost_is_no_event, NULL)
+{
+	static const struct report before = {
+		.messages = 10, .dropped = 3, .locked = 4, .stepped = 1, .silent = 2};
+	struct report later = before;
+	uint64_t last = 0;
+	const char *text;
+
+	comes_back(w);
+	adopt_two(w);
+	pass_beating(w, SECOND, 1, 2);
+	report(w, 2, false, before);
+	report(w, 1, false, (struct report){.messages = 13});
+	pass_beating(w, 2 * SECOND, 1, 2);
+	report(w, 2, false, before);
+	cr_expect_null(next_of(w, FW_NOTICE_CLOCK, &last));
+	last = 0;
+	cr_expect_null(next_loss(w, &last));
+	later.silent = 3;
+	pass_beating(w, SECOND, 1, 2);
+	report(w, 2, false, later);
+	last = 0;
+	text = next_of(w, FW_NOTICE_CLOCK, &last);
+	cr_assert_not_null(text);
+	cr_expect_str_eq(text, "lost (it does not answer): " WHOSE);
+	speaking_run = 1;
 }

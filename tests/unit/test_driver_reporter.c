@@ -53,6 +53,7 @@ WORLD_TEST(driver_reporter, its_counts_are_those_of_the_lost_worker, NULL)
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 	cr_expect_eq(w->closed_count, 0);
 	end_connection(w, 1);
+	cr_expect_not(is_closed(w, REPORTER), "it had closed itself");
 	assert_has(w->errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
 	say_end(w, 2, 2, 0, 3, 137, 9);
 	cr_assert(w->ended);

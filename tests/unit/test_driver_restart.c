@@ -195,6 +195,27 @@ WORLD_TEST(driver_restart, failures_further_apart_than_the_period_do_not_add_up,
 	cr_expect_str_eq(w->errors, "");
 }
 
+/* A restart that is exactly one period old is none within the last period. */
+WORLD_TEST(driver_restart, a_restart_counts_for_less_than_its_period, restarting_runs)
+{
+	static const int64_t later_ns[] = {60 * SECOND - 100 * MS, 60 * SECOND};
+
+	receiver_dies(w, 5);
+	for (uint64_t i = 0; i < FRAG_COUNT_OF(later_ns); i++) {
+		runs_again(w, 2 + 2 * i);
+		pass_beating(w, later_ns[i], 1, 2);
+		receiver_dies(w, 5);
+		assert_event(w, FW_NOTICE_RESTART,
+			     i == 0 ? "f2 (2 of 2): " RX_CRASH : "f2 (1 of 2): " RX_CRASH);
+		if (i != 0)
+			break;
+		pass_beating(w, SECOND, 1, 2);
+		runs_again(w, 3);
+		pass_beating(w, 61 * SECOND, 1, 2);
+		receiver_dies(w, 5);
+	}
+}
+
 WORLD_TEST(driver_restart, a_host_that_failed_and_lives_is_killed_first, restarting_runs)
 {
 	const struct fw_message *m;
@@ -467,11 +488,33 @@ Test(driver_restart, what_is_wired_may_have_received_something_before_it_was_sta
 	}
 }
 
-WORLD_TEST(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own, world_init)
+WORLD_TEST(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own, NULL)
 {
-	app(w, receiver_restarts);
-	hello(w, 1, "a", NULL);
-	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));
-	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));
-	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+#define WANTS(what) ", on_failure: {policy: " what "}"
+	static const struct {
+		const char *f1, *f2;
+		bool is_one;
+	} rows[] = {
+		{"", WANTS("restart, intensity: 2"), false},
+		{WANTS("restart"), WANTS("migrate, lease: 0s"), false},
+		{WANTS("restart, intensity: 2"), WANTS("restart, intensity: 3"), false},
+		{WANTS("restart, period: 50s"), WANTS("restart, period: 51s"), false},
+		{WANTS("restart, backoff: 1s"), WANTS("restart, backoff: 2s"), false},
+		{WANTS("migrate, lease: 9s"), WANTS("migrate, lease: 10s"), false},
+		{WANTS("migrate, lease: 9s"), WANTS("migrate, lease: 9s"), true},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		char text[600];
+
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		snprintf(text, sizeof(text), TWO_FRAGMENTS("%s", "%s"), rows[i].f1, rows[i].f2);
+		app(w, text);
+		hello(w, 1, "a", NULL);
+		cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%zu: %s", i, w->log);
+		cr_expect_eq(taken(w, 1, FW_HOST_CREATE) == NULL, rows[i].is_one, "%zu", i);
+		cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%zu", i);
+	}
 }

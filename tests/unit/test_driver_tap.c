@@ -28,12 +28,19 @@ static void expect_refused(const struct fw_answer *answer, enum fragi_failure co
 	assert_has(answer->failure.sentence, sentence);
 }
 
-static void pass_message(struct world *w, uint64_t connection, uint32_t host, uint32_t id)
+static void pass_message_of(struct world *w, uint64_t connection, uint32_t host, uint32_t id,
+			    uint64_t epoch)
 {
 	struct fw_message message = of_host(FW_HOST_TAPPED, host);
 
+	message.epoch = epoch;
 	message.tapped = (struct fw_tapped){id, "not read", 8};
 	say(w, connection, &message);
+}
+
+static void pass_message(struct world *w, uint64_t connection, uint32_t host, uint32_t id)
+{
+	pass_message_of(w, connection, host, id, 1);
 }
 
 /* The host of the sender hears of it until the client ends it, and what it copies is passed on. */
@@ -73,10 +80,12 @@ WORLD_TEST(driver_tap, a_tap_is_passed_on_unread, NULL)
 	cr_expect_eq(m->tapped.size, 8);
 	cr_expect_eq(memcmp(m->tapped.passed, "not read", 8), 0);
 	cr_expect(w->sent[w->sent_count - 1].may_drop);
-	/* more often than it was asked for, of another host, of another tap, of another epoch */
+	/* too early, and of another host, by another worker, of another epoch, of another tap */
 	pass_message(w, 1, 1, id);
 	pass_beating(w, SECOND, 1, CLIENT);
 	pass_message(w, 2, 2, id);
+	pass_message(w, 2, 1, id);
+	pass_message_of(w, 1, 1, id, 2);
 	pass_message(w, 1, 1, id + 1);
 	m = taken(w, 1, FW_HOST_TAP);
 	cr_assert_not_null(m, "again and again");
