@@ -252,6 +252,7 @@ Test(staging, what_is_prepared_is_there_for_the_first_tensors)
 	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 1);
 	cr_expect_eq(fake.calls("cuMemPoolCreate"), 1);
 	fragi_staging_trim();
+	cr_expect_eq(fake.calls("cuMemHostUnregister"), 1, "nothing of it is still in use");
 	fragi_streams_free(arrivals);
 }
 

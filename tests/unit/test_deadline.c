@@ -152,6 +152,9 @@ static void run(const char *scheduler, const char *yaml)
 	notes_clear();
 	rig_run(&rig, &plugin, text);
 	cr_expect(rig_balances(&rig));
+	for (uint32_t i = 0; i < fragi_run_ledger(rig.run)->op_count; i++)
+		cr_expect_eq(atomic_load(&fragi_run_ledger(rig.run)->ops[i].path_clocks), 0,
+			     "%u: all times are of one clock", i);
 }
 
 /* The row of the i-th operator, in the order of the graph. */

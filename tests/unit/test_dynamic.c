@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 
+#include <base/alloc.h>
+
 #include "rig_ops.h"
 
 /* Parameters that change between two ticks; under both schedulers. */
@@ -80,6 +82,31 @@ static void finish(struct rig *rig)
 	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 	rig_end(rig);
+}
+
+/* The operator waits, so that no other thread needs memory meanwhile. */
+RIG_ONE_TEST(dynamic, a_change_for_which_there_is_no_memory_changes_nothing)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int64_t failed = 1;
+	int refusals = 0, r;
+
+	start_graph(rig,
+		    rig_graph(0, "operators: {op: {type: stepper, conditions: [{type: periodic, "
+				 "recess_period: 20ms}]}}\n"));
+	RIG_AWAIT(saw.ticks > 0);
+	for (int64_t n = 0; failed > 0; n++) {
+		fragi_alloc_fail_after(n, 1);
+		r = fragi_run_set(rig->run, "app.op.mode=fast", "the test", &err);
+		failed = fragi_alloc_fail_off();
+		cr_assert(r == 0 || (r == -ENOMEM && failed > 0), "%s", err.text);
+		refusals += r < 0;
+	}
+	cr_expect_geq(refusals, 2, "of the change, and of its state");
+	RIG_AWAIT(saw.fast);
+	set(rig, "app.op.step=100");
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 }
 
 Test(dynamic, a_value_changes_between_two_ticks)
