@@ -475,6 +475,7 @@ Test(ops_udp, addresses_that_cannot_be_used_are_explained)
 		 {{"address", "224.0.0.251"}, {"interface", "none0"}},
 		 "no network interface none0"},
 		{&udp_source_type, {{"address", "fe80::1"}}, "name the network interface"},
+		{&udp_source_type, {{"address", "ff02::1"}}, "ff02::1 is an address of one link"},
 		{&udp_source_type, {{"interface", "lo"}}, "127.0.0.1 is no multicast address"},
 		{&udp_source_type, {{"only_from", "::1"}}, "both as IPv4 or both as IPv6"},
 		{&udp_sink_type,

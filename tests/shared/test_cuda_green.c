@@ -152,6 +152,11 @@ GPU_TEST(cuda_green, unlike_parts_are_made_of_equal_groups)
 	/* No larger than it must be: 17 is rounded up to 24 and 101 to 104. */
 	cr_expect_eq(sms_of_part("2", "[17, 101]", "0"), 24);
 	cr_expect_eq(sms_of_part("2", "[17, 101]", "1"), 104);
+	/* min_sm_size is of a part, whose groups may be smaller. */
+	cr_expect_eq(sms_of(&(struct parts){.pool = {{"num_partitions", "2"},
+						     {"sms_per_partition", "[24, 40]"},
+						     {"min_sm_size", "24"}}}),
+		     40);
 }
 
 /* A part may have all SMs, and parts may take the last one. */
