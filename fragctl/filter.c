@@ -29,14 +29,31 @@ static bool read_absolute(const char *text, int64_t *out_unix_ns)
 	return true;
 }
 
+/* Copies a duration without the word behind it: 10min, or 10min ago. Returns whether it fits. */
+static bool without_ago(const char *text, char *buffer, size_t size)
+{
+	static const char word[] = " ago";
+	size_t length = strlen(text);
+
+	if (length >= sizeof(word) && strcmp(text + length - strlen(word), word) == 0)
+		length -= strlen(word);
+	if (length >= size)
+		return false;
+	memcpy(buffer, text, length);
+	buffer[length] = '\0';
+	return true;
+}
+
 static int read_time(const char *flag, const char *text, int64_t *out_unix_ns)
 {
 	struct timespec now;
+	char duration[32];
 	int64_t ago_ns;
 
 	if (text == NULL || read_absolute(text, out_unix_ns))
 		return CTL_OK;
-	if (fragi_duration_lacks_unit(text) || fragi_parse_time(text, &ago_ns) < 0 || ago_ns < 0)
+	if (!without_ago(text, duration, sizeof(duration)) || fragi_duration_lacks_unit(duration) ||
+	    fragi_parse_time(duration, &ago_ns) < 0 || ago_ns < 0)
 		return ctl_fail(
 			CTL_USAGE,
 			"%s \"%.40s\" is not a time; give it as 30s, 10min or 2h, or as 2026-11-27T14:03:00Z",

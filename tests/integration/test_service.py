@@ -495,7 +495,7 @@ class Kept(ServiceTest):
                     pass
 
         fill()
-        full = "stream would end and not start again: the state folder cannot be written"
+        full = "stream would end and not start again: the state folder cannot be written; make room if its disk is full, restart driverd if the folder is gone"
         changed = self.write("changed.yaml", ENDLESS.replace("200hz", "100hz"))
         for first in (True, False):
             command = ("restart", "stream") if first else ("apply", "stream", changed)

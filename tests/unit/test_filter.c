@@ -100,7 +100,16 @@ Test(verbs, times_of_filters)
 {
 	struct timespec now;
 	int64_t now_ns;
-	struct ctl_filter ago = {.since_text = "1h", .until_text = "2min"};
+	struct ctl_filter ago = {.since_text = "1h", .until_text = "2min ago"};
+	static const char *const refused[] = {"",
+					      "ago",
+					      " ago",
+					      "10min  ago",
+					      "10minago",
+					      "10 ago",
+					      "10min ago ago",
+					      "-1s ago",
+					      "1970-01-01T00:00:01Z ago"};
 	static const struct {
 		const char *text;
 		int64_t unix_ns;
@@ -123,6 +132,11 @@ Test(verbs, times_of_filters)
 
 		cr_expect_eq(ctl_filter_read(&filter), CTL_OK, "%s", rows[i].text);
 		cr_expect_eq(filter.since_ns, rows[i].unix_ns, "%s", rows[i].text);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct ctl_filter filter = {.since_text = refused[i]};
+
+		cr_expect_eq(ctl_filter_read(&filter), CTL_USAGE, "%s", refused[i]);
 	}
 	for (int level = FRAGI_LOG_TRACE; level < FRAGI_LOG_OFF; level++) {
 		struct ctl_filter filter = {.level_text = fragi_log_level_name(level)};

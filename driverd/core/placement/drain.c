@@ -147,7 +147,8 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	if (core->is_behind)
 		return drv_text(core,
 				"worker %s is not drained: the state folder cannot be written; "
-				"make room there, or see why in driverd's log",
+				"make room if its disk is full, restart driverd if the folder is "
+				"gone, or see why in driverd's log",
 				wanted->worker);
 	*out_code = FRAGI_FAILURE_DRIVER_FULL;
 	if (core->drained_count == DRV_WORKERS_MAX)
