@@ -139,7 +139,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 	LEAVE(CUDA_SUCCESS);
 }
 
-static bool has(const char *kind)
+bool has(const char *kind)
 {
 	const char *without = getenv("FAKE_CUDA_WITHOUT");
 

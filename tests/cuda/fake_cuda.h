@@ -42,6 +42,8 @@ int fake_cuda_write(void *stream, unsigned long long address, unsigned char byte
 int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from, size_t size);
 /* SMs of the green context that a stream was made in; 0: in none. */
 unsigned int fake_cuda_sms(void *stream);
+/* Copies between GPUs of which one has no access to the memory of the other. */
+int fake_cuda_by_host(void);
 /* Bytes of memory of all kinds that are in use. */
 size_t fake_cuda_used(void);
 /* Streams, pools, events, green contexts and ranges of addresses that were not destroyed, and the

@@ -31,6 +31,7 @@ EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
 EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
 EXPORT extern __typeof__(fake_cuda_reach) fake_cuda_reach;
 EXPORT extern __typeof__(fake_cuda_sms) fake_cuda_sms;
+EXPORT extern __typeof__(fake_cuda_by_host) fake_cuda_by_host;
 
 #define DEVICES_MAX 8
 #define STACK_MAX 8
@@ -57,6 +58,7 @@ struct piece {
 	struct CUmemPoolHandle_st *pool;
 	struct shared *shared; /* MAPPED */
 	CUmemAccess_flags access;
+	bool reached[DEVICES_MAX]; /* MAPPED: by other GPUs, with the same access */
 	struct piece *next;
 };
 
@@ -68,6 +70,7 @@ struct CUctx_st {
 
 struct CUmemPoolHandle_st {
 	int device;
+	bool reached[DEVICES_MAX]; /* by other GPUs */
 	bool destroyed;
 	struct CUmemPoolHandle_st *next;
 };
@@ -138,12 +141,15 @@ extern struct fake_driver {
 	size_t used[DEVICES_MAX], memory_max, reserved; /* reserved: ranges of addresses */
 	size_t modules;                                 /* that are loaded */
 	int device_count, version;
+	int by_host; /* copies */
 	bool held, calls_held, initialised, configured;
 } fake;
 extern __thread bool in_host_function; /* which may not call the driver */
 
 /* A number of the environment. */
 long long number(const char *variable, long long otherwise);
+/* Whether the GPUs have a kind of memory, or peers. */
+bool has(const char *kind);
 /* All others with the lock. */
 void configure(void);
 CUresult count_call(int function);

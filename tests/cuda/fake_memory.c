@@ -454,8 +454,13 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
 
 	ENTER(cuMemSetAccess, true)
 	piece = mapped_at(address, size);
-	if (piece == NULL || count != 1 || access->location.id != piece->device)
+	if (piece == NULL || count != 1)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
-	piece->access = access->flags;
+	if (access->location.id == piece->device)
+		piece->access = access->flags;
+	else if (access->flags == piece->access && has("peers"))
+		piece->reached[access->location.id] = true;
+	else
+		LEAVE(CUDA_ERROR_INVALID_DEVICE);
 	LEAVE(CUDA_SUCCESS);
 }

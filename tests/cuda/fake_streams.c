@@ -374,13 +374,40 @@ static bool is_in_one(CUdeviceptr address, size_t size)
 	       (at >= registered->address && at + size <= registered->address + registered->size);
 }
 
-/* Memory of pools, and that has addresses apart, is reached by its own GPU alone. */
+/*
+ * Memory of pools, and that has addresses apart, is reached by its own GPU and those that were
+ * given access.
+ */
 static bool is_out_of_reach(CUdeviceptr address)
 {
 	const struct piece *piece = piece_at(address);
+	const int device = current()->device;
 
-	return piece != NULL && (piece->kind == MAPPED || piece->pool != NULL) &&
-	       piece->device != current()->device;
+	if (piece == NULL || piece->device == device)
+		return false;
+	if (piece->pool != NULL)
+		return !piece->pool->reached[device];
+	return piece->kind == MAPPED && !piece->reached[device];
+}
+
+/* Whether a copy from the current GPU to another, or from there, goes by way of the host. */
+static bool goes_by_host(CUdeviceptr to, CUdeviceptr from)
+{
+	const int other = piece_at(to)->device != current()->device ? piece_at(to)->device
+								    : piece_at(from)->device;
+
+	return is_out_of_reach(to) || is_out_of_reach(from) ||
+	       (other != current()->device && !current()->reaches[other]);
+}
+
+int fake_cuda_by_host(void)
+{
+	int n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = fake.by_host;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
 }
 
 /*
@@ -429,6 +456,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 	    piece_at(to)->device != to_context->device ||
 	    piece_at(from)->device != from_context->device)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	fake.by_host += goes_by_host(to, from);
 	LEAVE(submit_copy(stream, &task));
 }
 
@@ -481,6 +509,17 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 	LEAVE(pool->destroyed || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 		      ? CUDA_ERROR_INVALID_VALUE
 		      : CUDA_SUCCESS);
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+	ENTER(cuMemPoolSetAccess, false)
+	if (pool->destroyed || count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (access->location.id == pool->device || !has("peers"))
+		LEAVE(CUDA_ERROR_INVALID_DEVICE);
+	pool->reached[access->location.id] = true;
+	LEAVE(CUDA_SUCCESS);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t size, CUmemoryPool pool,

@@ -23,6 +23,7 @@ static struct {
 	__typeof__(&fake_cuda_peek) peek;
 	__typeof__(&fake_cuda_poke) poke;
 	__typeof__(&fake_cuda_sms) sms;
+	__typeof__(&fake_cuda_by_host) by_host;
 } fake;
 
 /* Loads it under the name by which the module asks for it. */
@@ -44,6 +45,7 @@ static void load_fake(void)
 	FIND(peek);
 	FIND(poke);
 	FIND(sms);
+	FIND(by_host);
 #undef FIND
 }
 

@@ -10,6 +10,7 @@
 #include <frag/harness.h>
 #include <frag/resource.h>
 #include <frag/tensor.h>
+#include <base/alloc.h>
 #include <base/failure.h>
 #include <data/memory.h>
 #include <res/resource.h>
@@ -317,7 +318,6 @@ Test(cuda, memory_is_on_the_gpu_that_was_named)
 	cr_expect_eq(fake.used(), 0);
 }
 
-/* A pool's memory is reached by its own GPU alone. */
 Test(cuda, a_tensor_goes_into_a_pool_of_another_gpu)
 {
 	static const char *const names[] = {"device_memory_max_size", "dev_id", NULL};
@@ -383,6 +383,177 @@ Test(cuda, gpus_that_do_not_reach_each_other_are_used_all_the_same)
 	use(GPU);
 	use((struct frag_device){FRAG_DEVICE_CUDA, 1});
 	cr_expect_eq(fake.calls("cuCtxEnablePeerAccess"), 0);
+}
+
+#define PAIR_BYTES ((size_t)64 << 10)
+
+/* Memory of a GPU of both kinds that only its own GPU reaches unasked. */
+struct own {
+	struct frag_device device;
+	struct fragi_cuda_pool *pool;
+	void *mapped, *pooled;
+};
+
+static void own_make(int32_t id, struct own *out)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	size_t bytes;
+
+	*out = (struct own){.device = {FRAG_DEVICE_CUDA, id}};
+	cr_assert_eq(fragi_cuda_use(out->device, &ops, &err), 0, "%s", err.text);
+	cr_assert_eq(
+		ops->memory->shared->alloc(out->device, PAIR_BYTES, &out->mapped, &bytes, &err), 0,
+		"%s", err.text);
+	cr_assert_eq(ops->pool_create(id, 0, 0, &out->pool, &err), 0, "%s", err.text);
+	cr_assert_eq(ops->pool_alloc(out->pool, PAIR_BYTES, &out->pooled, &err), 0, "%s", err.text);
+}
+
+static void own_free(struct own *own)
+{
+	const struct fragi_cuda_ops *ops;
+
+	cr_assert_eq(fragi_cuda_use(own->device, &ops, NULL), 0);
+	cr_expect_eq(ops->pool_free(own->pool, own->pooled), PAIR_BYTES);
+	ops->pool_destroy(own->pool);
+	ops->memory->shared->free(own->device, own->mapped, PAIR_BYTES);
+}
+
+static void copy_over(struct frag_device from_device, void *from, struct frag_device device,
+		      void *to)
+{
+	static unsigned char byte;
+	unsigned char sent[64], got[64];
+	struct frag_err err = FRAG_ERR_INIT;
+
+	memset(sent, ++byte, sizeof(sent));
+	cr_assert_eq(fake.poke((uintptr_t)from, sent, sizeof(sent)), 0);
+	cr_assert_eq(fragi_memory_of(device)->copy_across(from_device, from, device, to, PAIR_BYTES,
+							  &err),
+		     0, "%s", err.text);
+	cr_assert_eq(fragi_memory_of(device)->wait(from_device, &err), 0, "%s", err.text);
+	cr_assert_eq(fake.peek((uintptr_t)to, got, sizeof(got)), 0);
+	cr_expect_arr_eq(got, sent, sizeof(got));
+}
+
+/* Copies each kind of `a` to each of `b`, and back; returns how many went by way of the host. */
+static int copy_all(const struct own *a, const struct own *b)
+{
+	void *const from[] = {a->mapped, a->pooled}, *const to[] = {b->mapped, b->pooled};
+	const int before = fake.by_host();
+
+	for (int i = 0; i < 4; i++) {
+		copy_over(a->device, from[i / 2], b->device, to[i % 2]);
+		copy_over(b->device, to[i % 2], a->device, from[i / 2]);
+	}
+	return fake.by_host() - before;
+}
+
+Test(cuda, copies_between_pools_of_gpus_that_reach_each_other_go_straight)
+{
+	struct own gpus[3];
+	int mapped, pooled;
+
+	setenv("FAKE_CUDA_DEVICES", "4", 1);
+	/* Each is made when the next GPU is not open yet. */
+	for (int32_t i = 0; i < 3; i++)
+		own_make(i, &gpus[i]);
+	cr_expect_eq(copy_all(&gpus[0], &gpus[1]), 0);
+	cr_expect_eq(copy_all(&gpus[0], &gpus[2]), 0);
+	cr_expect_eq(copy_all(&gpus[1], &gpus[2]), 0);
+	for (int i = 0; i < 3; i++)
+		own_free(&gpus[i]);
+	/* What was given back is forgotten. */
+	mapped = fake.calls("cuMemSetAccess");
+	pooled = fake.calls("cuMemPoolSetAccess");
+	use((struct frag_device){FRAG_DEVICE_CUDA, 3});
+	cr_expect_eq(fake.calls("cuMemSetAccess"), mapped);
+	cr_expect_eq(fake.calls("cuMemPoolSetAccess"), pooled);
+	cr_expect_eq(fake.used(), 0);
+	cr_expect_eq(fake.left(), 4, "the stream of each GPU stays");
+}
+
+Test(cuda, copies_between_pools_of_gpus_that_do_not_reach_each_other_go_by_the_host)
+{
+	struct own gpus[2];
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	setenv("FAKE_CUDA_WITHOUT", "peers", 1);
+	for (int32_t i = 0; i < 2; i++)
+		own_make(i, &gpus[i]);
+	cr_expect_eq(copy_all(&gpus[0], &gpus[1]), 8);
+	cr_expect_eq(fake.calls("cuMemSetAccess"), 2, "each for its own GPU");
+	cr_expect_eq(fake.calls("cuMemPoolSetAccess"), 0);
+	for (int i = 0; i < 2; i++)
+		own_free(&gpus[i]);
+	cr_expect_eq(fake.used(), 0);
+	cr_expect_eq(fake.left(), 2);
+}
+
+/*
+ * Of the copies from the second GPU those two go by the host that reach the kind of memory of GPU 0
+ * for which it got no access.
+ */
+Test(cuda, a_gpu_that_gets_no_access_to_a_pool_when_it_is_opened_is_used_all_the_same)
+{
+	static const struct {
+		const char *call;
+		int nth;
+	} cases[] = {
+		{"cuMemSetAccess", 1},
+		{"cuMemPoolSetAccess", 1},
+		/* GPU 3 and the three before it have asked for each other; then for each memory */
+		{"cuDeviceCanAccessPeer", 2 * 3 + 1},
+		{"cuCtxPushCurrent_v2", 1 + 2 * 4 + 1},
+	};
+	struct own first, other;
+
+	setenv("FAKE_CUDA_DEVICES", "5", 1);
+	own_make(0, &first);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		fake.fail(cases[i].call, cases[i].nth, 999);
+		use((struct frag_device){FRAG_DEVICE_CUDA, (int32_t)i + 1});
+		own_make((int32_t)i + 1, &other);
+		cr_expect_eq(copy_all(&first, &other), 2, "%s", cases[i].call);
+		own_free(&other);
+	}
+	own_free(&first);
+	cr_expect_eq(fake.used(), 0);
+	cr_expect_eq(fake.left(), 5);
+}
+
+Test(cuda, a_pool_that_another_gpu_gets_no_access_to_is_used_all_the_same)
+{
+	static const struct {
+		const char *call;
+		int nth;
+	} cases[] = {
+		{"cuMemSetAccess", 2}, /* the first is for its own GPU */
+		{"cuMemPoolSetAccess", 1},
+		{"cuDeviceCanAccessPeer", 1},
+	};
+	struct own first, other;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	use(GPU);
+	own_make(1, &other);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		fake.fail(cases[i].call, cases[i].nth, 999);
+		own_make(0, &first);
+		cr_expect_eq(copy_all(&first, &other), 2, "%s", cases[i].call);
+		own_free(&first);
+	}
+	fragi_alloc_fail_after(0, 1);
+	own_make(0, &first);
+	cr_expect_eq(fragi_alloc_fail_off(), 1);
+	cr_expect_eq(copy_all(&first, &other), 2, "out of memory");
+	own_free(&first);
+	own_make(0, &first);
+	cr_expect_eq(copy_all(&first, &other), 0, "what failed is not kept");
+	own_free(&first);
+	own_free(&other);
+	cr_expect_eq(fake.used(), 0);
+	cr_expect_eq(fake.left(), 2);
 }
 
 GPU_TEST(cuda, an_empty_tensor_has_a_device_and_no_memory)

@@ -7,6 +7,7 @@
 #include <base/log.h>
 
 #include "device.h"
+#include "peer.h"
 
 static struct cuda_device devices[CUDA_DEVICES_MAX];
 static struct cuda_device *_Atomic first;
@@ -163,6 +164,7 @@ int cuda_device_use(int32_t id, struct frag_err *err)
 	if (atomic_load(&first) == NULL)
 		atomic_store(&first, device);
 	atomic_store_explicit(&device->ready, true, memory_order_release);
+	cuda_peer_opened(device); /* what is added from now on sees that it is ready */
 	return 0;
 }
 

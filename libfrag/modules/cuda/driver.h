@@ -76,6 +76,7 @@
 	X(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                \
 	X(cuMemPoolDestroy, (CUmemoryPool pool))                                                   \
 	X(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))  \
+	X(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count))    \
 	X(cuMemAllocFromPoolAsync,                                                                 \
 	  (CUdeviceptr * memory, size_t size, CUmemoryPool pool, CUstream stream))                 \
 	X(cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                   \

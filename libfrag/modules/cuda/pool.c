@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "module.h"
+#include "peer.h"
 
 /*
  * The driver orders allocations and frees by stream. A pool has a stream of its own with nothing
@@ -72,8 +73,14 @@ static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_
 	if (r == 0 && first_bytes > 0)
 		r = cuda_check(cu.cuMemFreeAsync(first, pool->stream), err,
 			       "GPU %d (%s): cuMemFreeAsync", (int)gpu->id, gpu->name);
-	if (r == 0)
+	if (r == 0) {
+		cuda_peer_add(&(struct cuda_own_memory){
+			.gpu = gpu,
+			.pool = pool->pool,
+			.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+		});
 		return 0;
+	}
 	(void)cu.cuMemPoolDestroy(pool->pool);
 err_stream:
 	(void)cu.cuStreamDestroy_v2(pool->stream);
@@ -122,6 +129,7 @@ void cuda_pool_destroy(struct fragi_cuda_pool *pool)
 
 	if (pool == NULL)
 		return;
+	cuda_peer_remove(pool->pool, 0);
 	r = cuda_device_enter(pool->gpu, &err);
 	if (r == 0) {
 		r = cuda_check(cu.cuMemPoolDestroy(pool->pool), &err,

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "module.h"
+#include "peer.h"
 
 /*
  * Device memory that other processes map: the driver makes it apart from its addresses, and gives a
@@ -54,6 +55,8 @@ static int map_at(const struct cuda_device *gpu, CUmemGenericAllocationHandle ha
 	r = cuda_check(cu.cuMemSetAccess(at, bytes, &access, 1), err,
 		       "GPU %d (%s): cuMemSetAccess of %zu bytes", (int)gpu->id, gpu->name, bytes);
 	if (r == 0) {
+		cuda_peer_add(&(struct cuda_own_memory){
+			.gpu = gpu, .at = at, .bytes = bytes, .flags = flags});
 		*out = at;
 		return 0;
 	}
@@ -119,6 +122,7 @@ static int unmap_in_context(const struct cuda_device *gpu, CUdeviceptr at, size_
 {
 	int r;
 
+	cuda_peer_remove(NULL, at);
 	(void)cu.cuCtxSynchronize();
 	r = cuda_check(cu.cuMemUnmap(at, bytes), err, "GPU %d (%s): cuMemUnmap", (int)gpu->id,
 		       gpu->name);
