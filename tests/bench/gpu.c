@@ -383,18 +383,74 @@ static struct frag_tensor *mappable_on(struct frag_device device, size_t bytes)
 	return tensor;
 }
 
+/* Of a pool of the driver, which stays until the end. */
+static struct frag_tensor *pooled_on(struct frag_device device, size_t bytes)
+{
+	struct frag_dltensor dl = {.device = device, .ndim = 1, .dtype = U8};
+	int64_t shape[] = {(int64_t)bytes};
+	const struct fragi_cuda_ops *ops;
+	struct fragi_cuda_pool *pool;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+
+	dl.shape = shape;
+	if (fragi_cuda_use(device, &ops, &err) < 0 ||
+	    ops->pool_create(device.id, 0, 0, &pool, &err) < 0 ||
+	    ops->pool_alloc(pool, bytes, &dl.data, &err) < 0)
+		die("a pool of the driver", &err);
+	if (frag_tensor_wrap(&dl, NULL, NULL, &tensor) < 0)
+		exit(1);
+	return tensor;
+}
+
+/* A pool that was there before the second GPU, and what it takes to open that. */
+static struct frag_tensor *open_second(struct frag_device other)
+{
+	struct frag_tensor *early = mappable_on(GPU, 64 << 20);
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	double began = now_us();
+
+	if (fragi_cuda_use(other, &ops, &err) < 0) {
+		printf("skipped: %s\n", err.text);
+		exit(SKIPPED);
+	}
+	printf("peer.open_second ms %.1f\n", (now_us() - began) / 1e3);
+	return early;
+}
+
+static void measure_pools(int mib, struct frag_device other)
+{
+	const size_t bytes = (size_t)mib << 20;
+	double began = now_us();
+	struct frag_tensor *mapped = mappable_on(GPU, bytes), *to, *pooled;
+
+	printf("peer.%dMiB.map us %.1f\n", mib, now_us() - began);
+	to = mappable_on(other, bytes);
+	measure_peer("frag.mapped", to, mapped, mib, copy_by_frag);
+	frag_tensor_unref(to);
+	pooled = pooled_on(GPU, bytes);
+	to = pooled_on(other, bytes);
+	measure_peer("frag.pooled", to, pooled, mib, copy_by_frag);
+	frag_tensor_unref(to);
+	frag_tensor_unref(pooled);
+	frag_tensor_unref(mapped);
+}
+
 /* The contexts are those of frag, which enables access between GPUs. */
 static int peer(void)
 {
 	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
 	const struct fragi_cuda_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *early, *late;
 	void *library;
 
-	if (fragi_cuda_use(GPU, &ops, &err) < 0 || fragi_cuda_use(other, &ops, &err) < 0) {
+	if (fragi_cuda_use(GPU, &ops, &err) < 0) {
 		printf("skipped: %s\n", err.text);
 		return SKIPPED;
 	}
+	early = open_second(other);
 	library = dlopen("libcuda.so.1", RTLD_NOW);
 	*(void **)&driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
 	*(void **)&driver.set = dlsym(library, "cuCtxSetCurrent");
@@ -406,17 +462,17 @@ static int peer(void)
 	for (int mib = 1; mib <= 256; mib *= 4) {
 		struct frag_tensor *from = bytes_on(GPU, (int64_t)mib << 20);
 		struct frag_tensor *to = bytes_on(other, (int64_t)mib << 20);
-		struct frag_tensor *pool = mappable_on(GPU, (size_t)mib << 20);
-		struct frag_tensor *other_pool = mappable_on(other, (size_t)mib << 20);
 
 		measure_peer("frag", to, from, mib, copy_by_frag);
-		measure_peer("frag.pools", other_pool, pool, mib, copy_by_frag);
 		measure_peer("driver", to, from, mib, copy_by_driver);
 		frag_tensor_unref(from);
 		frag_tensor_unref(to);
-		frag_tensor_unref(pool);
-		frag_tensor_unref(other_pool);
+		measure_pools(mib, other);
 	}
+	late = mappable_on(other, 64 << 20);
+	measure_peer("frag.early", late, early, 64, copy_by_frag);
+	frag_tensor_unref(late);
+	frag_tensor_unref(early);
 	return 0;
 }
 
