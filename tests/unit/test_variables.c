@@ -1,119 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/stamp.h>
-#include <base/failure.h>
-#include <base/handover.h>
-#include <var/variable.h>
 
-#include "descriptors.h"
-#include "left.h"
-#include "unit/graph_texts.h"
+#include "variables_world.h"
 
-/*
- * Two processes of an application, a and b, in one: each has its own descriptors, mappings and
- * locks, and gets the other's variables from its server.
- */
+/* Variables as operators use them: who reads, writes, waits and may map what. */
 #define SECOND 1000000000
-#define GRAPH                                                                                      \
-	"frag: 1\napplication: app\n"                                                              \
-	"fragments:\n"                                                                             \
-	"  f1: {operators: {tx: {type: a}, other: {type: a}}}\n"                                   \
-	"  f2: {operators: {rx: {type: b}, stranger: {type: b}}}\n"                                \
-	"variables:\n"                                                                             \
-	"  gain: {type: f32, shape: [2, 2], writer: f1, readers: [f2.rx, f1.other]}\n"             \
-	"  rows: {type: i16, shape: [-1, 3], writer: f1.tx, readers: [f2.rx]}\n"                   \
-	"  name: {type: string, writer: f1.tx, readers: [f2.rx]}\n"                                \
-	"  data: {type: path, path: /data/in, readers: [f2.rx]}\n"
 
 static const struct frag_dtype f32 = {FRAG_DTYPE_FLOAT, 32, 1}, i16 = {FRAG_DTYPE_INT, 16, 1},
 			       u8 = {FRAG_DTYPE_UINT, 8, 1};
 
-struct side {
-	struct fragi_variables *variables;
-	struct frag_fragment fragment;
-	struct frag_op op, other;
-};
-
-static struct world {
-	struct fragi_spec *spec;
-	uint8_t key[FRAGI_VARIABLES_KEY_BYTES];
-	struct side a, b;
-	int stop_fd;
-} world;
-
-static void make_op(struct frag_op *op, struct side *side, const char *name)
-{
-	*op = (struct frag_op){.fragment = &side->fragment, .name = name};
-}
-
-static void make_side(struct side *side, const char *fragment, const char *op, const char *other)
-{
-	const struct fragi_variables_config config = {world.spec, world.key, world.stop_fd};
-
-	cr_assert_eq(fragi_variables_create(&config, &side->variables), 0);
-	side->fragment = (struct frag_fragment){
-		.name = fragment, .spec = world.spec, .variables = side->variables};
-	make_op(&side->op, side, op);
-	make_op(&side->other, side, other);
-}
-
-static void declare(struct side *side, bool writes)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-
-	for (size_t i = 0; i < world.spec->variable_count; i++)
-		if (world.spec->variables[i].path == NULL)
-			cr_assert_eq(fragi_variables_declare(side->variables,
-							     &world.spec->variables[i], writes,
-							     writes, &err),
-				     0, "%s", err.text);
-}
-
-static void fetch(struct side *side, const char *name)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-
-	cr_assert_eq(fragi_variables_fetch(side->variables, name, &err), 0, "%s", err.text);
-}
-
-static void setup(void)
-{
-	const struct graph_text graph = {GRAPH};
-	int r = open("/dev/urandom", O_RDONLY);
-
-	cr_assert_eq(read(r, world.key, sizeof(world.key)), (ssize_t)sizeof(world.key));
-	close(r);
-	world.spec = good_graph(&graph);
-	world.stop_fd = eventfd(0, EFD_NONBLOCK);
-	make_side(&world.a, "f1", "tx", "other");
-	make_side(&world.b, "f2", "rx", "stranger");
-	declare(&world.a, true);
-	declare(&world.b, false);
-	fetch(&world.b, "gain");
-	fetch(&world.b, "rows");
-	fetch(&world.b, "name");
-}
-
-static void teardown(void)
-{
-	fragi_variables_destroy(world.b.variables);
-	fragi_variables_destroy(world.a.variables);
-	fragi_spec_destroy(world.spec);
-	close(world.stop_fd);
-}
-
-TestSuite(variables, .init = setup, .fini = teardown);
+TestSuite(variables, .init = world_init, .fini = world_fini);
 
 static struct frag_variable *opened(struct frag_op *op, const char *name)
 {
@@ -598,25 +502,6 @@ Test(variables, a_reader_believes_nothing_that_the_writer_says)
 	memcpy(page, &good, sizeof(good));
 }
 
-Test(variables, who_does_not_know_the_secret_gets_nothing)
-{
-	struct fragi_variable_memory memory;
-	struct frag_variable *handle;
-	uint8_t key[FRAGI_VARIABLES_KEY_BYTES];
-	struct side c = {0};
-
-	memcpy(key, world.key, sizeof(key));
-	key[sizeof(key) - 1] ^= 1;
-	make_side(&c, "f2", "rx", "stranger");
-	c.variables->config.key = key;
-	fragi_variable_memory_init(&memory);
-	cr_expect_eq(fragi_variable_request(c.variables, "gain", &memory), -ECONNRESET);
-	cr_expect_eq(memory.fd, -1);
-	cr_expect_eq(frag_variable_create(&c.op, "mine", &handle), 0);
-	fragi_variables_destroy(c.variables);
-	fetch(&world.b, "gain");
-}
-
 Test(variables, what_is_not_on_this_machine_is_refused_with_a_sentence)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -645,109 +530,6 @@ Test(variables, memory_that_the_machine_has_not_is_refused_with_a_sentence)
 		err.text,
 		"cannot make the shared memory of variable gain (larger than the limit); this machine, or ulimit, has less memory");
 	fragi_variables_destroy(c.variables);
-}
-
-/* The socket of a variable. */
-static void socket_of(const char *variable, char out[128])
-{
-	char hex[64] = "";
-
-	for (size_t i = 0; i < FRAGI_VARIABLES_SECRET_BYTES; i++)
-		snprintf(hex + 2 * i, 3, "%02x", world.key[i]);
-	snprintf(out, 128, "frag-var-%s-%s", hex, variable);
-}
-
-static void connect_all(int *fds, size_t count)
-{
-	char name[128];
-	int r;
-
-	socket_of("gain", name);
-	for (size_t i = 0; i < count; i++) {
-		do
-			r = fragi_handover_connect(name, &fds[i]);
-		while (r == -EAGAIN);
-		cr_assert_eq(r, 0);
-	}
-}
-
-static void fetch_again(void)
-{
-	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
-	fetch(&world.b, "gain");
-}
-
-/* As many as are served at a time, none of which is closed for another. */
-Test(variables, guests_that_are_slow_are_served_too)
-{
-	const uint8_t *secret =
-		world.key + FRAGI_VARIABLES_KEY_BYTES - FRAGI_VARIABLES_SECRET_BYTES;
-	int fds[FRAGI_VARIABLE_CLIENTS_MAX - 1], memory, r;
-	uint32_t magic;
-
-	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX);
-	connect_all(fds, FRAG_COUNT_OF(fds));
-	fetch_again(); /* behind them: all have been accepted */
-	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++) {
-		cr_assert_eq(
-			fragi_handover_send(fds[i], secret, FRAGI_VARIABLES_SECRET_BYTES, NULL, 0),
-			0, "%zu", i);
-		do
-			r = fragi_handover_receive(fds[i], &magic, sizeof(magic), &memory, 1);
-		while (r == -EAGAIN);
-		cr_assert_eq(r, 0, "%zu: %s", i, frag_strerror(r));
-		close(memory);
-		close(fds[i]);
-	}
-}
-
-/* A host hands a descriptor over with an answer of something else, or one that is cut short. */
-static uint32_t false_magic;
-static size_t false_bytes;
-
-static void *answer_falsely(void *arg)
-{
-	const int listener = *(const int *)arg;
-	uint8_t secret[FRAGI_VARIABLES_SECRET_BYTES];
-	int fd, r;
-
-	while (fragi_handover_accept(listener, &fd) == -EAGAIN)
-		usleep(1000);
-	do
-		r = fragi_handover_receive(fd, secret, sizeof(secret), NULL, 0);
-	while (r == -EAGAIN);
-	(void)fragi_handover_send(fd, &false_magic, false_bytes, &fd, 1);
-	close(fd);
-	return NULL;
-}
-
-Test(variables, an_answer_that_is_none_leaves_nothing_open)
-{
-	static const struct {
-		uint32_t magic;
-		size_t bytes;
-	} rows[] = {{0x12345678, 4}, {0x31564647, 4}, {0x31564646, 3}};
-	struct fragi_variable_memory memory;
-	unsigned int before;
-	pthread_t thread;
-	char name[128];
-	int listener;
-
-	socket_of("false", name);
-	cr_assert_eq(fragi_handover_listen(name, &listener), 0);
-	fragi_variable_memory_init(&memory);
-	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
-		false_magic = rows[i].magic;
-		false_bytes = rows[i].bytes;
-		before = left_entries("/proc/self/fd");
-		cr_assert_eq(pthread_create(&thread, NULL, answer_falsely, &listener), 0);
-		cr_expect_eq(fragi_variable_request(world.b.variables, "false", &memory), -EBADMSG);
-		cr_expect_eq(memory.fd, -1);
-		pthread_join(thread, NULL);
-		/* Those of guests before it may only be closed now. */
-		cr_expect_leq(left_entries("/proc/self/fd"), before, "row %zu", i);
-	}
-	close(listener);
 }
 
 /* Each step needs memory, and what there was before stays as it was. */
@@ -791,34 +573,4 @@ Test(variables, as_many_as_there_may_be)
 			fragi_variables_remove_first(world.b.variables);
 		cr_expect_null(fragi_variables_find(world.b.variables, name));
 	}
-}
-
-Test(variables, guests_that_say_nothing_do_not_hold_up_others)
-{
-	int fds[3 * FRAGI_VARIABLE_CLIENTS_MAX];
-
-	need_descriptors(5 * FRAGI_VARIABLE_CLIENTS_MAX); /* those that are served, too */
-	connect_all(fds, FRAG_COUNT_OF(fds));
-	fetch_again();
-	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++)
-		close(fds[i]);
-}
-
-Test(variables, other_memory_is_not_mapped)
-{
-	struct fragi_variable_memory memory;
-	char path[] = "/tmp/frag-test-XXXXXX";
-	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
-
-	fragi_variable_memory_init(&memory);
-	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
-	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
-	cr_expect_eq(memory.fd, -1);
-	fd = mkstemp(path);
-	cr_assert_eq(unlink(path), 0);
-	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
-	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
-	fd = memfd_create("short", MFD_ALLOW_SEALING);
-	cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE), 0);
-	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
 }
