@@ -6,7 +6,7 @@
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of the
 #             branches of the cores and the codec
 #   tsan      the whole suite with ThreadSanitizer
-#   tsan-queues  the tests of the queue and the pump alone, as a part of make check
+#   tsan-queues  the tests of the queue, the pump and the ring alone, as a part of make check
 #   criterion  the tests in C by Criterion itself, which judges tests/mini_criterion
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
@@ -40,7 +40,8 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan \
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-# The queue and the pump alone, with what they stand on, so that it is quick enough for make check.
+# The queue, the pump and the ring of shared memory alone, with what they stand on, so that it is
+# quick enough for make check.
 QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
 	$(addprefix libfrag/src/edge/,edge.c queue.c pump.c pump_spin.c backup_poller.c)
 QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
@@ -69,7 +70,7 @@ tsan:
 	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(CHOICE)
 tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump pump_spin \
-		pump_backup lock)
+		pump_backup lock shm_ring)
 tsan-queues: tsan-queues-build
 	@python3 tests/run.py --build build-tsan-queues --threads --only tests/unit/
 coverage:

@@ -63,6 +63,7 @@ $(B)/tests/unit/test_roles: $(addprefix $(B)/obj/fragctl/,fail.o json.o roles.o)
 $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
+$(B)/tests/unit/test_shm_ring: $(B)/obj/libfrag/modules/shm/ring.o
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
@@ -137,7 +138,7 @@ check-here:
 ifeq ($(ONLY),)
 	@echo "simulator: 5400 histories" >&2
 	@$(call sim_histories,5400)
-	@echo "tests of the queue and the pump under ThreadSanitizer" >&2
+	@echo "tests of the queue, the pump and the ring under ThreadSanitizer" >&2
 	@$(MAKE) --no-print-directory -s tsan-queues
 endif
 	@echo "all test programs; each prints a line when it ends" >&2

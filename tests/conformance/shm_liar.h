@@ -25,6 +25,8 @@
 #define HEAP_BYTES ((size_t)2 << 20) /* of the liar */
 #define HEAD_BYTES ((size_t)65536)   /* of a channel, before the ring */
 #define RING_BYTES ((size_t)256 << 10)
+#define AT_CONSUMED 64 /* in a channel */
+#define LAYOUT 3u
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 struct hello {
@@ -212,7 +214,7 @@ static inline void say(int fd, const void *text, size_t size, const int *fds, si
 
 static inline struct hello hello_of(const struct host *host, const struct liar *liar)
 {
-	struct hello hello = {.magic = 0x48534646u, .layout = 2, .heap_bytes = HEAP_BYTES};
+	struct hello hello = {.magic = 0x48534646u, .layout = LAYOUT, .heap_bytes = HEAP_BYTES};
 
 	memcpy(hello.secret, address_of(host) + AT_SECRET, NAME_BYTES);
 	memcpy(hello.name, liar->name, NAME_BYTES);
@@ -285,6 +287,14 @@ static inline void meet_with(struct host *host, struct liar *liar, uint32_t said
 	turns(host);
 }
 
+/* The length of a record. */
+static inline void liar_stores(struct liar *liar, uint64_t position, uint32_t bytes)
+{
+	uint8_t *at = liar->memory + HEAD_BYTES + position % RING_BYTES;
+
+	atomic_store((_Atomic uint32_t *)(void *)at, bytes);
+}
+
 /* A record of a message without a header, or of returned slots. */
 static inline void liar_writes(struct liar *liar, int kind, uint8_t count, uint64_t slot,
 			       const uint64_t *rest, uint32_t words)
@@ -292,16 +302,16 @@ static inline void liar_writes(struct liar *liar, int kind, uint8_t count, uint6
 	uint8_t record[1024] = {0};
 	uint32_t bytes = 24 + words * 8;
 
-	fragi_put32(record, bytes);
 	record[4] = (uint8_t)kind;
 	record[5] = count;
 	fragi_put64(record + 8, slot);
 	for (uint32_t i = 0; i < words; i++)
 		fragi_put64(record + 24 + i * 8, rest[i]);
-	for (uint32_t i = 0; i < bytes; i++)
+	for (uint32_t i = 4; i < bytes; i++)
 		liar->memory[HEAD_BYTES + (liar->produced + i) % RING_BYTES] = record[i];
+	liar_stores(liar, liar->produced + bytes, 0);
+	liar_stores(liar, liar->produced, bytes);
 	liar->produced += bytes;
-	atomic_store((_Atomic uint64_t *)(void *)(liar->memory + 64), liar->produced);
 }
 
 static inline void liar_shows(struct liar *liar, uint64_t slot, uint64_t offset, uint64_t bytes)

@@ -36,7 +36,8 @@ static void meet(struct host *host, struct liar *liar)
 /* Everything that the ring can hold. */
 static void liar_reads(struct liar *liar)
 {
-	atomic_fetch_add((_Atomic uint64_t *)(void *)(liar->memory + 128), RING_BYTES / 2 + 8192);
+	atomic_fetch_add((_Atomic uint64_t *)(void *)(liar->memory + AT_CONSUMED),
+			 RING_BYTES / 2 + 8192);
 }
 
 #define ALL_HERE                                                                                   \
@@ -276,7 +277,7 @@ Test(shm_liars, a_bell_that_is_none_is_refused, .init = set_environment)
 
 LIAR_TEST(shm_liars, no_descriptor_of_a_stranger_is_kept)
 {
-	const struct hello wrong = {.magic = 0x48534646u, .layout = 2};
+	const struct hello wrong = {.magic = 0x48534646u, .layout = LAYOUT};
 	unsigned int before;
 	int stranger;
 	int fds[5];

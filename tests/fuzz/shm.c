@@ -439,18 +439,13 @@ static void progress(uint8_t which)
 
 /* What the liar writes. */
 
-static void publish(struct shm_endpoint *liar, uint64_t produced)
-{
-	atomic_store((_Atomic uint64_t *)(void *)(liar->out.memory + 64), produced);
-}
-
 static void step_record(struct fuzz_input *input)
 {
 	struct shm_endpoint *liar = end_of(LIAR_TO_VICTIM);
 	uint8_t kind = fuzz_u8(input), count = fuzz_u8(input), how = fuzz_u8(input);
-	uint32_t header_bytes = fuzz_u8(input), inline_bytes = fuzz_u8(input), words;
+	uint32_t header_bytes = fuzz_u8(input), inline_bytes = fuzz_u8(input), words, length;
 	uint64_t slot = fuzz_u16(input), bytes, word;
-	uint8_t *at;
+	uint8_t *at, *ring, *record;
 
 	if (liar == NULL || liar->out.memory == NULL)
 		return;
@@ -458,8 +453,9 @@ static void step_record(struct fuzz_input *input)
 				 : count * (kind == SHM_MESSAGE ? 2u : 1u);
 	words = words > 600 ? 600 : words;
 	bytes = SHM_RECORD_HEAD + shm_padded(header_bytes) + words * 8;
-	at = liar->out.memory + HEAD_BYTES + liar->out.produced % SHM_RING_BYTES;
-	fragi_put32(at, (uint32_t)bytes + ((how & 1) != 0 ? fuzz_u8(input) : 0));
+	ring = liar->out.memory + HEAD_BYTES;
+	at = record = ring + liar->out.produced % SHM_RING_BYTES;
+	length = (uint32_t)bytes + ((how & 1) != 0 ? fuzz_u8(input) : 0);
 	at[4] = kind;
 	at[5] = count;
 	fragi_put16(at + 6, (uint16_t)(header_bytes << ((how & 2) != 0 ? 6 : 0)));
@@ -473,13 +469,14 @@ static void step_record(struct fuzz_input *input)
 		fragi_put64(at + (uint64_t)i * 8, word);
 	}
 	liar->out.produced += bytes;
-	publish(liar, liar->out.produced);
+	fragi_put32(ring + liar->out.produced % SHM_RING_BYTES, 0);
+	fragi_put32(record, length);
 }
 
 static void step_head(struct fuzz_input *input)
 {
-	static const uint32_t counters[] = {0, 64, 128, 192};
-	struct shm_endpoint *liar = end_of(LIAR_TO_VICTIM);
+	static const uint32_t counters[] = {0, 64, 128, 132};
+	struct shm_endpoint *liar = end_of(LIAR_TO_VICTIM), *victim = end_of(VICTIM_TO_LIAR);
 	uint8_t how = fuzz_u8(input), *at;
 	uint64_t value;
 
@@ -498,7 +495,7 @@ static void step_head(struct fuzz_input *input)
 		value += SHM_RING_BYTES;
 		break;
 	case 3:
-		value = liar->out.produced;
+		value = victim != NULL ? victim->out.produced : 0;
 		break;
 	case 4:
 		value ^= (uint64_t)1 << (fuzz_u8(input) & 63);
@@ -611,7 +608,7 @@ static void introduce(int fd, struct fuzz_input *input)
 			  liar->bell->fd, world.plain};
 	int fds[5];
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {0};
-	struct hello hello = {.magic = 0x48534646u, .layout = 2};
+	struct hello hello = {.magic = 0x48534646u, .layout = SHM_LAYOUT};
 	struct iovec bytes = {&hello, sizeof(hello)};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 	struct cmsghdr *head;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each mistake of races.txt in a copy of the tree and shows that the tests of the queue and
-# the pump, which make check runs under ThreadSanitizer, notice it.
+# Plants each mistake of races.txt in a copy of the tree and shows that the tests of the queue, the
+# pump and the ring of shared memory, which make check runs under ThreadSanitizer, notice it.
 # usage: tests/planted/races.sh [NAME...]
 set -u
 cd "$(dirname "$0")/../.." || exit 1

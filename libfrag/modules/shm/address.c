@@ -17,7 +17,6 @@
  *   48 char[64] machine   112 char[64] loopback   176 char[64] clock
  */
 #define ADDRESS_MAGIC 0x41534646u /* "FFSA" */
-#define ADDRESS_LAYOUT 2u
 
 enum {
 	AT_UID = 8,
@@ -50,7 +49,7 @@ int shm_address_make(struct shm_transport *transport, struct frag_err *err)
 				    frag_strerror(r));
 	}
 	fragi_put32(bytes, ADDRESS_MAGIC);
-	fragi_put16(bytes + 4, ADDRESS_LAYOUT);
+	fragi_put16(bytes + 4, SHM_LAYOUT);
 	fragi_put32(bytes + AT_UID, (uint32_t)geteuid());
 	memcpy(bytes + AT_NAME, transport->name, SHM_NAME_BYTES);
 	memcpy(bytes + AT_SECRET, transport->secret, SHM_SECRET_BYTES);
@@ -71,11 +70,11 @@ int shm_address_check(const struct shm_transport *transport, const void *address
 
 	if (size != ADDRESS_BYTES || fragi_get32(bytes) != ADDRESS_MAGIC)
 		return frag_err_set(err, -EBADMSG, "the other host's data address is malformed");
-	if (fragi_get16(bytes + 4) != ADDRESS_LAYOUT)
+	if (fragi_get16(bytes + 4) != SHM_LAYOUT)
 		return frag_err_set(
 			err, -EPROTO,
 			"the other host's data address has layout %u, this frag knows %u; use the same frag for all workers of a node",
-			fragi_get16(bytes + 4), ADDRESS_LAYOUT);
+			fragi_get16(bytes + 4), SHM_LAYOUT);
 	get_text(bytes + AT_MACHINE, machine);
 	get_text(bytes + AT_LOOPBACK, loopback);
 	get_text(bytes + AT_CLOCK, clock);

@@ -119,7 +119,7 @@ static int introduce(const struct shm_transport *transport, struct shm_endpoint 
 	const int fds[FDS] = {shm_heap_fd(transport->heap), endpoint->out.fd, transport->bell->fd};
 	struct shm_shown areas[SHM_AREAS_MAX];
 	struct hello hello = {.magic = HELLO_MAGIC,
-			      .layout = 2,
+			      .layout = SHM_LAYOUT,
 			      .heap_bytes = shm_heap_size(transport->heap),
 			      .areas = shm_areas_show(shm_heap_areas(transport->heap), areas)};
 	int r;

@@ -192,7 +192,6 @@ static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send
 
 	if (at == NULL)
 		return false;
-	fragi_put32(at, (uint32_t)bytes);
 	at[4] = SHM_MESSAGE;
 	at[5] = (uint8_t)room->count;
 	fragi_put16(at + 6, (uint16_t)send->header_bytes);
@@ -364,8 +363,7 @@ static bool write_returns(struct shm_endpoint *endpoint)
 	at = shm_ring_room(&endpoint->out, &endpoint->in, bytes);
 	if (at == NULL)
 		return false;
-	memset(at, 0, SHM_RECORD_HEAD);
-	fragi_put32(at, (uint32_t)bytes);
+	memset(at + 4, 0, SHM_RECORD_HEAD - 4);
 	at[4] = SHM_RETURN;
 	at[5] = (uint8_t)count;
 	at += SHM_RECORD_HEAD;

@@ -17,13 +17,13 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define LINE_BYTES 64u
 #define AHEAD_BYTES (4 * LINE_BYTES) /* a message with a small body */
+#define ZERO_BYTES 8u                /* of the ring: the length 0 behind the last record */
 #define CHANNEL_MAGIC 0x43534646u    /* "FFSC" */
 
 /* On cache lines of their own: each is read by the peer while the owner writes the others. */
 struct head {
 	uint32_t magic;
 	_Atomic uint64_t areas;                 /* of the peer's that the owner has mapped */
-	_Alignas(64) _Atomic uint64_t produced; /* bytes, of this ring */
 	_Alignas(64) _Atomic uint64_t consumed; /* bytes, of the peer's ring */
 	_Alignas(64) _Atomic uint32_t sleeps;
 	_Atomic uint32_t wants_room;
@@ -108,7 +108,6 @@ void shm_ring_unmap(struct shm_ring_in *in)
 	if (in->memory != NULL)
 		munmap((void *)(uintptr_t)in->memory, MAPPED_BYTES);
 	in->memory = NULL;
-	in->produced = in->consumed;
 }
 
 /* By the peer, as it says. */
@@ -138,7 +137,7 @@ bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in 
 
 static bool has_room(const struct shm_ring_out *out, uint64_t bytes)
 {
-	return bytes <= SHM_RING_BYTES - (out->produced - out->consumed);
+	return bytes + ZERO_BYTES <= SHM_RING_BYTES - (out->produced - out->consumed);
 }
 
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes)
@@ -180,54 +179,53 @@ static inline void fetch_ahead(const struct shm_ring_out *out)
 		fetch_for_writing(at + i);
 }
 
+static _Atomic uint32_t *length_at(const uint8_t *memory, uint64_t position)
+{
+	return (_Atomic uint32_t *)(uintptr_t)(memory + HEAD_BYTES + position % SHM_RING_BYTES);
+}
+
+/*
+ * A peer that has read this record looks at the length behind it, where old bytes lie: the 0 is
+ * stored first, and released with the record.
+ */
 void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes)
 {
+	uint64_t begin = out->produced;
+
 	out->produced += bytes;
-	atomic_store_explicit(&head_of(out->memory)->produced, out->produced, memory_order_release);
+	atomic_store_explicit(length_at(out->memory, out->produced), 0, memory_order_relaxed);
+	atomic_store_explicit(length_at(out->memory, begin), (uint32_t)bytes, memory_order_release);
 	fetch_ahead(out);
 }
 
-/* Returns 1: there is something to read; 0; -EBADMSG. */
-static int look(struct shm_ring_in *in)
+/* Of the next record; 0: it is not there yet. */
+static uint32_t load_length(const struct shm_ring_in *in)
 {
-	uint64_t produced, available;
-
-	if (in->memory == NULL)
-		return 0;
-	produced = atomic_load_explicit(&peer_head(in)->produced, memory_order_acquire);
-	available = produced - in->consumed;
-	if (available > SHM_RING_BYTES || available % 8 != 0)
-		return -EBADMSG;
-	in->produced = produced;
-	return available > 0;
+	return atomic_load_explicit(length_at(in->memory, in->consumed), memory_order_acquire);
 }
 
 /* Every field is read once. */
 int shm_ring_next(struct shm_ring_in *in, struct shm_record *out)
 {
-	uint64_t available, rest;
 	const uint8_t *at;
-	int r;
+	uint32_t bytes;
+	uint64_t rest;
 
-	if (in->consumed == in->produced) {
-		r = look(in);
-		if (r <= 0)
-			return r;
-	}
-	available = in->produced - in->consumed;
+	if (in->memory == NULL)
+		return 0;
+	bytes = load_length(in);
+	if (bytes == 0)
+		return 0;
 	at = in->memory + HEAD_BYTES + in->consumed % SHM_RING_BYTES;
-	if (available < SHM_RECORD_HEAD)
-		return -EBADMSG;
 	*out = (struct shm_record){
-		.bytes = fragi_get32(at),
+		.bytes = bytes,
 		.kind = at[4],
 		.count = at[5],
 		.header_bytes = fragi_get16(at + 6),
 		.slot = fragi_get64(at + 8),
 		.inline_bytes = fragi_get32(at + 16),
 	};
-	if (out->bytes < SHM_RECORD_HEAD || out->bytes > available || out->bytes % 8 != 0 ||
-	    out->header_bytes > FRAGI_HEADER_MAX || out->inline_bytes > SHM_INLINE_MAX)
+	if (out->header_bytes > FRAGI_HEADER_MAX || out->inline_bytes > SHM_INLINE_MAX)
 		return -EBADMSG;
 	if (out->kind == SHM_MESSAGE && out->count <= FRAG_MESSAGE_TENSORS_MAX)
 		rest = out->inline_bytes > 0 ? shm_padded(out->inline_bytes)
@@ -252,8 +250,7 @@ void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
 
 bool shm_ring_is_empty(const struct shm_ring_in *in)
 {
-	return in->memory == NULL ||
-	       atomic_load_explicit(&peer_head(in)->produced, memory_order_acquire) == in->consumed;
+	return in->memory == NULL || load_length(in) == 0;
 }
 
 void shm_ring_sleep(struct shm_ring_out *own, bool sleeps)

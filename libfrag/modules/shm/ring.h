@@ -15,7 +15,9 @@
  * how far it has read in its own channel.
  *
  * The ring is mapped twice in a row, so that a record is always in one piece. A record is 8-byte
- * aligned:
+ * aligned. Its length is stored last, and is 0 until then: it is what the peer waits for, so the
+ * cache line that tells of a record is the one that holds it. Behind the last record there is
+ * always a 0.
  *
  *   0 u32 bytes of the record   4 u8 kind   5 u8 places   6 u16 bytes of the header
  *   8 u64 slot   16 u32 inline bytes   20 u32 0   24 the header, padded to 8
@@ -61,7 +63,6 @@ struct shm_ring_out {
 struct shm_ring_in {
 	const uint8_t *memory; /* NULL: the peer's is not here yet */
 	uint64_t consumed;
-	uint64_t produced; /* by the peer, as of the last look: checked, never behind consumed */
 };
 
 /* Returns 0 or negative errno. */
@@ -79,13 +80,12 @@ void shm_ring_unmap(struct shm_ring_in *in);
  * host says in its own channel.
  */
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes);
-/* Shows the record that was written to the room to the peer. */
+/* Shows the record that was written to the room, but for its length, to the peer. */
 void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
 
 /*
  * The next record; its lengths are checked. Returns 1; 0: there is none; -EBADMSG: the peer has
- * written what cannot be. How far the peer has written is only looked at when what was seen before
- * is read: each look takes that line from the peer's core, which must then wait to write it again.
+ * written what cannot be.
  */
 int shm_ring_next(struct shm_ring_in *in, struct shm_record *out_record);
 /* The record has been read; `own` is this host's channel, where the peer sees it. */

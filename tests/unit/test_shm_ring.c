@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The ring of a channel of shared memory: one host writes records, its peer reads them. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <base/bytes.h>
+#include <libfrag/modules/shm/ring.h>
+
+#ifdef __SANITIZE_THREAD__
+#define RECORDS 30000
+#else
+#define RECORDS 300000
+#endif
+#define ZERO_BYTES 8u /* behind the last record */
+
+/* The writer's channel and the reader's, each mapped by the other. */
+struct ends {
+	struct shm_ring_out out, back;
+	struct shm_ring_in in, seen; /* seen: by the writer, how far the reader has read */
+};
+
+static void open_ends(struct ends *ends)
+{
+	memset(ends, 0, sizeof(*ends));
+	cr_assert_eq(shm_ring_create(&ends->out), 0);
+	cr_assert_eq(shm_ring_create(&ends->back), 0);
+	cr_assert_eq(shm_ring_map(&ends->in, ends->out.fd), 0);
+	cr_assert_eq(shm_ring_map(&ends->seen, ends->back.fd), 0);
+}
+
+static void close_ends(struct ends *ends)
+{
+	shm_ring_unmap(&ends->in);
+	shm_ring_unmap(&ends->seen);
+	shm_ring_destroy(&ends->out);
+	shm_ring_destroy(&ends->back);
+}
+
+static uint64_t bytes_of(uint32_t header_bytes, uint32_t inline_bytes)
+{
+	return SHM_RECORD_HEAD + shm_padded(header_bytes) + shm_padded(inline_bytes);
+}
+
+/* A record but for its length; header and body are filled with `mark` and `mark + 1`. */
+static bool write_record(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes,
+			 uint64_t mark)
+{
+	uint8_t *at = shm_ring_room(&ends->out, &ends->seen, bytes_of(header_bytes, inline_bytes));
+
+	if (at == NULL)
+		return false;
+	at[4] = SHM_MESSAGE;
+	at[5] = 1;
+	fragi_put16(at + 6, (uint16_t)header_bytes);
+	fragi_put64(at + 8, mark);
+	fragi_put32(at + 16, inline_bytes);
+	fragi_put32(at + 20, 0);
+	memset(at + SHM_RECORD_HEAD, (uint8_t)mark, shm_padded(header_bytes));
+	memset(at + SHM_RECORD_HEAD + shm_padded(header_bytes), (uint8_t)(mark + 1),
+	       shm_padded(inline_bytes));
+	return true;
+}
+
+static bool put(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes, uint64_t mark)
+{
+	if (!write_record(ends, header_bytes, inline_bytes, mark))
+		return false;
+	shm_ring_publish(&ends->out, bytes_of(header_bytes, inline_bytes));
+	return true;
+}
+
+static bool is_filled(const uint8_t *bytes, uint32_t count, uint8_t with)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (bytes[i] != with)
+			return false;
+	return true;
+}
+
+/* Takes the next record, if it is there, and compares it. */
+static bool take(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes, uint64_t mark)
+{
+	struct shm_record record;
+	int r = shm_ring_next(&ends->in, &record);
+
+	if (r == 0)
+		return false;
+	cr_assert_eq(r, 1, "record %llu", (unsigned long long)mark);
+	cr_assert_eq(record.slot, mark);
+	cr_assert_eq(record.bytes, bytes_of(header_bytes, inline_bytes));
+	cr_assert(is_filled(record.header, header_bytes, (uint8_t)mark));
+	cr_assert(is_filled(record.rest, inline_bytes, (uint8_t)(mark + 1)));
+	shm_ring_consume(&ends->in, &ends->back, &record);
+	return true;
+}
+
+Test(shm_ring, a_record_is_there_with_its_length)
+{
+	struct shm_record record;
+	struct ends ends;
+
+	open_ends(&ends);
+	cr_expect_eq(shm_ring_next(&ends.in, &record), 0);
+	cr_assert(write_record(&ends, 40, 64, 7));
+	cr_expect_eq(shm_ring_next(&ends.in, &record), 0);
+	cr_expect(shm_ring_is_empty(&ends.in));
+	shm_ring_publish(&ends.out, bytes_of(40, 64));
+	cr_expect_not(shm_ring_is_empty(&ends.in));
+	cr_expect(take(&ends, 40, 64, 7));
+	cr_expect(shm_ring_is_empty(&ends.in));
+	cr_expect_eq(shm_ring_next(&ends.in, &record), 0);
+	close_ends(&ends);
+}
+
+Test(shm_ring, what_lay_behind_a_record_is_no_record)
+{
+	struct ends ends;
+	uint8_t *ring;
+
+	open_ends(&ends);
+	ring = shm_ring_room(&ends.out, &ends.seen, ZERO_BYTES);
+	memset(ring + ZERO_BYTES, 0xff, SHM_RING_BYTES - ZERO_BYTES);
+	for (uint64_t i = 0; ends.out.produced < 3 * SHM_RING_BYTES; i++) {
+		cr_assert(put(&ends, 0, (uint32_t)(8 + i % 7 * 8), i));
+		cr_assert(take(&ends, 0, (uint32_t)(8 + i % 7 * 8), i));
+		cr_assert(shm_ring_is_empty(&ends.in), "behind record %llu", (unsigned long long)i);
+		memset(ring + (ends.out.produced + ZERO_BYTES) % SHM_RING_BYTES, 0xff, ZERO_BYTES);
+	}
+	close_ends(&ends);
+}
+
+/* The page behind a record, which can be written to after the first store there. */
+static struct {
+	void *page;
+	const _Atomic uint32_t *length; /* of the record */
+	uint32_t length_then;
+	int stores;
+} watched;
+
+static void on_store(int number)
+{
+	(void)number;
+	watched.stores++;
+	watched.length_then = atomic_load(watched.length);
+	(void)mprotect(watched.page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+}
+
+/* A peer that sees the length first could take old bytes for the length of a record. */
+Test(shm_ring, the_0_behind_a_record_is_stored_before_its_length)
+{
+	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+	struct ends ends;
+	uint8_t *ring;
+
+	open_ends(&ends);
+	ring = shm_ring_room(&ends.out, &ends.seen, page);
+	cr_assert(write_record(&ends, 0, page - SHM_RECORD_HEAD, 7));
+	memset(ring + page, 0xff, 4);
+	watched.page = ring + page;
+	watched.length = (const _Atomic uint32_t *)(const void *)ring;
+	signal(SIGSEGV, on_store);
+	cr_assert_eq(mprotect(watched.page, page, PROT_READ), 0);
+	shm_ring_publish(&ends.out, page);
+	signal(SIGSEGV, SIG_DFL);
+	cr_expect_eq(watched.stores, 1);
+	cr_expect_eq(watched.length_then, 0);
+	cr_expect_eq(atomic_load(watched.length), page);
+	cr_expect_eq(fragi_get32(ring + page), 0);
+	close_ends(&ends);
+}
+
+/* Up to the 0 behind the last record, which would else be the length of the first. */
+Test(shm_ring, a_full_ring_is_read_from_any_place)
+{
+	const uint32_t many = 984, last = 40; /* 260 of 1,008 bytes and one of 64 */
+	struct ends ends;
+	uint64_t count;
+
+	cr_assert_eq(SHM_RING_BYTES % bytes_of(0, many), bytes_of(0, last));
+	open_ends(&ends);
+	for (int start = 0; start < 200;
+	     start++) { /* each 8 bytes before that of the round before */
+		for (count = 0; count < SHM_RING_BYTES / bytes_of(0, many); count++)
+			cr_assert(put(&ends, 0, many, count));
+		cr_assert_not(put(&ends, 0, last, count), "round %d: the ring and no 0", start);
+		cr_assert(put(&ends, 0, last - ZERO_BYTES, count), "round %d", start);
+		cr_assert_not(put(&ends, 0, 0, 0));
+		for (uint64_t i = 0; i < count; i++)
+			cr_assert(take(&ends, 0, many, i), "round %d: %llu of %llu", start,
+				  (unsigned long long)i, (unsigned long long)count);
+		cr_assert(take(&ends, 0, last - ZERO_BYTES, count));
+		cr_assert(shm_ring_is_empty(&ends.in));
+		cr_assert_eq(ends.in.consumed, ends.out.produced);
+	}
+	close_ends(&ends);
+}
+
+/* One of 104 bytes, as the peer has written it, with another length. */
+static int read_with_length(uint32_t bytes)
+{
+	struct shm_record record;
+	struct ends ends;
+	uint8_t *at;
+	int r;
+
+	open_ends(&ends);
+	cr_assert(write_record(&ends, 16, 64, 7));
+	at = shm_ring_room(&ends.out, &ends.seen, ZERO_BYTES);
+	fragi_put32(at, bytes);
+	r = shm_ring_next(&ends.in, &record);
+	close_ends(&ends);
+	return r;
+}
+
+Test(shm_ring, a_length_that_is_not_that_of_the_record_is_refused)
+{
+	const uint32_t wrong[] = {1,
+				  8,
+				  SHM_RECORD_HEAD - 8,
+				  SHM_RECORD_HEAD,
+				  96,
+				  100,
+				  103,
+				  105,
+				  112,
+				  360,
+				  (uint32_t)SHM_RING_BYTES,
+				  (uint32_t)SHM_RING_BYTES + 104,
+				  104u << 8,
+				  104u | 1u << 31,
+				  UINT32_MAX};
+
+	cr_expect_eq(read_with_length(0), 0);
+	cr_expect_eq(read_with_length(104), 1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(read_with_length(wrong[i]), -EBADMSG, "%u", wrong[i]);
+}
+
+/* Two threads. They share one mapping, as ThreadSanitizer compares addresses. */
+
+static uint32_t header_of(uint64_t i)
+{
+	return (uint32_t)(i % 5 * 8);
+}
+
+static uint32_t body_of(uint64_t i)
+{
+	return (uint32_t)(i * 31 % 97 + 1);
+}
+
+static void *write_all(void *arg)
+{
+	struct ends *ends = arg;
+
+	for (uint64_t i = 0; i < RECORDS; i++)
+		while (!put(ends, header_of(i), body_of(i), i))
+			sched_yield();
+	return NULL;
+}
+
+Test(shm_ring, a_peer_reads_while_a_host_writes, .timeout = 120)
+{
+	struct ends all, *ends = &all;
+	const uint8_t *in, *seen;
+	pthread_t writer;
+	uint32_t looks = 0;
+
+	open_ends(ends);
+	in = ends->in.memory;
+	seen = ends->seen.memory;
+	ends->in.memory = ends->out.memory;
+	ends->seen.memory = ends->back.memory;
+	cr_assert_eq(pthread_create(&writer, NULL, write_all, ends), 0);
+	for (uint64_t i = 0; i < RECORDS; i++)
+		while (!take(ends, header_of(i), body_of(i), i))
+			if (++looks % 1024 == 0)
+				sched_yield();
+	pthread_join(writer, NULL);
+	cr_expect(shm_ring_is_empty(&ends->in));
+	ends->in.memory = in;
+	ends->seen.memory = seen;
+	close_ends(ends);
+}
