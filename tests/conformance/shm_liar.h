@@ -19,7 +19,8 @@
 #include "pair.h"
 #include <base/bytes.h>
 
-#define AT_NAME 16 /* in the address of a host */
+#define AT_LAYOUT 4 /* in the address of a host */
+#define AT_NAME 16
 #define AT_SECRET 32
 #define NAME_BYTES 16
 #define HEAP_BYTES ((size_t)2 << 20) /* of the liar */

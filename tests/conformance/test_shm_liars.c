@@ -262,6 +262,43 @@ Test(shm_liars, memory_that_could_vanish_is_refused, .init = set_environment)
 		close(huge);
 }
 
+/* An older frag, whose rings are others: neither its address nor its introduction is taken. */
+Test(shm_liars, a_host_of_another_layout_is_refused, .init = set_environment)
+{
+	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct host host = {0};
+	struct liar liar = {0};
+	struct hello hello;
+	size_t size;
+
+	cr_assert_eq(host_create(&host), 0);
+	liar_create(&liar);
+	memcpy(address, host.ops->address(host.transport, &size), 240);
+	memcpy(address + AT_NAME, liar.name, NAME_BYTES);
+	cr_assert_eq(fragi_get16(address + AT_LAYOUT), LAYOUT);
+	fragi_put16(address + AT_LAYOUT, LAYOUT - 1);
+	cr_expect_eq(
+		host.ops->connect(host.transport, 2, address, size, &host, &host.endpoint, &err),
+		-EPROTO);
+	cr_expect_str_eq(
+		err.text,
+		"the other host's data address has layout 2, this frag knows 3; use the same frag for all workers of a node");
+	fragi_put16(address + AT_LAYOUT, LAYOUT);
+	cr_assert_eq(
+		host.ops->connect(host.transport, 2, address, size, &host, &host.endpoint, &err), 0,
+		"%s", err.text);
+	liar.socket = knock(&host);
+	hello = hello_of(&host, &liar);
+	hello.layout--;
+	say(liar.socket, &hello, sizeof(hello), (const int[]){liar.heap, liar.channel, liar.bell},
+	    3);
+	turns(&host);
+	cr_expect_eq(recv(liar.socket, address, 1, MSG_DONTWAIT), 0, "it is sent away");
+	cr_expect_eq(host.failed, 0, "%s", host.cause);
+	all_gone(&host, &liar);
+}
+
 /* To ring it would block, or raise SIGPIPE. */
 Test(shm_liars, a_bell_that_is_none_is_refused, .init = set_environment)
 {

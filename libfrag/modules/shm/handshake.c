@@ -341,7 +341,8 @@ static int receive_hello(const struct shm_transport *transport, struct shm_guest
 		return 0;
 	if (r == -EMFILE)
 		log_warn(NULL, "no descriptor is left for the memory of a host of this machine");
-	if (r < 0 || guest->hello.magic != HELLO_MAGIC || guest->hello.areas > SHM_AREAS_MAX ||
+	if (r < 0 || guest->hello.magic != HELLO_MAGIC || guest->hello.layout != SHM_LAYOUT ||
+	    guest->hello.areas > SHM_AREAS_MAX ||
 	    !fragi_secret_equal(guest->hello.secret, transport->secret, SHM_SECRET_BYTES))
 		return -EACCES;
 	guest->introduced = true;
