@@ -128,6 +128,18 @@ tests: all $(TEST_PLUGIN_SO)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
 
+# Writes what tests compare with (tests/expected.h) anew: that of all programs, or of those whose
+# path contains the word ONLY.
+EXPECTED_BIN = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/unit/test_expected.c, \
+	$(shell grep -lw expected_compare tests/*/test_*.c)))
+.PHONY: expected
+expected:
+	@for t in $(if $(ONLY),$(foreach t,$(EXPECTED_BIN),$(if $(findstring $(ONLY),$(t)),$(t))), \
+		$(EXPECTED_BIN)); do \
+		$(MAKE) --no-print-directory -s $$t && FRAG_TEST_WRITE_EXPECTED=1 $$t || exit 1; \
+	done
+	@git status --short tests/data/expected
+
 # Installs missing packages first; then make starts again, to find them. ONLY=word runs the test
 # programs whose path contains the word.
 check test:
