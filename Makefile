@@ -86,7 +86,7 @@ make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
-      nodes limits paused vivid page perfetto editor container-check gpu-check
+      expected nodes limits paused vivid page perfetto editor container-check gpu-check
       holoscan-suite node-tests site-check criterion
 endef
 

@@ -57,6 +57,25 @@ static inline void transcript_expect(const char *expected)
 	free(transcript_text);
 }
 
+/* What a core has drawn by chance, tokens and the like, is shown by a number if this is set. */
+static bool transcript_numbers_chance;
+static uint64_t transcript_drawn[4096];
+static size_t transcript_drawn_count;
+
+static inline size_t transcript_number(const void *bytes)
+{
+	uint64_t drawn;
+	size_t i = 0;
+
+	memcpy(&drawn, bytes, sizeof(drawn));
+	while (i < transcript_drawn_count && transcript_drawn[i] != drawn)
+		i++;
+	cr_assert_lt(i, sizeof(transcript_drawn) / sizeof(transcript_drawn[0]));
+	transcript_drawn[i] = drawn;
+	transcript_drawn_count += i == transcript_drawn_count;
+	return i;
+}
+
 static inline void transcript_fields(const ProtobufCMessage *message);
 
 /* One value of a field. Returns whether it is the default, which is not shown. */
@@ -78,17 +97,22 @@ static inline bool transcript_value(const ProtobufCFieldDescriptor *field, const
 			fprintf(transcript, "\"%s\"", *(const char *const *)at);
 		return **(const char *const *)at == '\0';
 	case PROTOBUF_C_TYPE_BYTES:
-		if (show && bytes->len > 16)
+		if (show && transcript_numbers_chance && (bytes->len == 16 || bytes->len == 32))
+			fprintf(transcript, "#%zu", transcript_number(bytes->data));
+		else if (show && bytes->len > 16)
 			fprintf(transcript, "<%zu bytes>", bytes->len);
-		for (size_t i = 0; show && bytes->len <= 16 && i < bytes->len; i++)
-			fprintf(transcript, "%02x", bytes->data[i]);
+		else if (show)
+			for (size_t i = 0; i < bytes->len; i++)
+				fprintf(transcript, "%02x", bytes->data[i]);
 		return bytes->len == 0;
 	case PROTOBUF_C_TYPE_UINT64:
 	case PROTOBUF_C_TYPE_FIXED64:
 	case PROTOBUF_C_TYPE_INT64:
 	case PROTOBUF_C_TYPE_SINT64:
 	case PROTOBUF_C_TYPE_SFIXED64:
-		if (show)
+		if (show && transcript_numbers_chance && strcmp(field->name, "session") == 0)
+			fprintf(transcript, "#%zu", transcript_number(at));
+		else if (show)
 			fprintf(transcript, "%" PRId64, *(const int64_t *)at);
 		return *(const int64_t *)at == 0;
 	default:

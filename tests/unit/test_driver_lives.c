@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../expected.h"
+#include "driver_lives_hosts.h"
+
+/*
+ * Drawn lives of the driver's core. Of the first ones all is written, of the others a line with the
+ * sum over what they did: FRAG_TEST_LIFE=NUMBER prints such a life.
+ */
+
+#define LIVES 400
+#define LIVES_SHOWN 10
+#define LIFE_EVENTS 150
+
+static void client_comes(struct life *l)
+{
+	size_t i = drawn(l, LIFE_CLIENTS);
+	struct fw_identity key = {.name = "tablet", .serial = 3, .roles = FW_ROLE_BIT(4)};
+
+	if (l->clients[i].connection != 0)
+		return;
+	l->clients[i].connection = life_connect(l, (char)('x' + i));
+	happens(l, "client %c comes", (char)('x' + i));
+	l->w->user = i == 1 ? "alice" : NULL;
+	l->w->user_roles = i == 1 ? FW_USER_ROLES : 0;
+	l->w->identity = i == 2 ? &key : NULL;
+	if (!l->w->broken) {
+		client_hello_as(l->w, l->clients[i].connection, one_of(l, "top", "fragctl"),
+				i == 0);
+		note(l);
+	}
+	l->w->user = NULL;
+	l->w->user_roles = 0;
+	l->w->identity = NULL;
+}
+
+static void client_goes(struct life *l)
+{
+	size_t i = drawn(l, LIFE_CLIENTS);
+	uint64_t connection = l->clients[i].connection;
+
+	if (connection == 0)
+		return;
+	l->clients[i].connection = 0;
+	happens(l, "client %s goes", life_name(l, connection));
+	event(l, (struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = connection, .text = "it closed"});
+}
+
+static void client_sends(struct life *l, struct fw_message *m, const char *what)
+{
+	size_t i = one_in(l, 5) ? drawn(l, LIFE_CLIENTS) : drawn(l, 2);
+
+	if (l->clients[i].connection == 0)
+		return;
+	m->seq = ++l->seq;
+	happens(l, "%s: %s %s", life_name(l, l->clients[i].connection), fw_kind_name(m->kind),
+		what);
+	speak(l, l->clients[i].connection, m);
+}
+
+static uint64_t some_run(struct life *l)
+{
+	return 1 + drawn(l, 6);
+}
+
+static const char *some_app(struct life *l)
+{
+	return one_in(l, 12) ? "apb" : app_names[drawn(l, 3)];
+}
+
+/* A source that speak() takes; freed by the next one. */
+static void *source_of(struct life *l, size_t app, bool anew, uint32_t *out_bytes)
+{
+	static void *packed;
+	struct life_graph *g = &l->graphs[app];
+	const char *text;
+	size_t bytes;
+
+	if (anew)
+		draw_graph(l, g);
+	g->mistake = one_in(l, 25);
+	text = graph_text(g, app_names[app]);
+	fragi_free(packed);
+	cr_assert_eq(fragi_source_pack(
+			     &(struct fragi_spec_source){.graph = {"app.yaml", text, strlen(text)}},
+			     &packed, &bytes),
+		     0);
+	fprintf(transcript, "%s", one_in(l, 4) || anew ? text : "");
+	*out_bytes = (uint32_t)bytes;
+	return packed;
+}
+
+static void app_is_given(struct life *l)
+{
+	struct drv_event given = {.kind = DRV_EVENT_APP};
+	size_t app = drawn(l, 3);
+	uint32_t bytes;
+
+	given.app.source = source_of(l, app, true, &bytes);
+	given.app.source_bytes = bytes;
+	given.app.id = app + 10;
+	given.app.start_timeout_ns = one_in(l, 4) ? 20 * SECOND : 0;
+	happens(l, "application %s is given", app_names[app]);
+	event(l, given);
+}
+
+static void start_app(struct life *l)
+{
+	struct fw_message m = {.kind = FW_START_APP};
+	size_t app = drawn(l, 3);
+
+	m.start_app.source = source_of(l, app, true, &m.start_app.source_bytes);
+	m.start_app.name = one_in(l, 6) ? "apb" : "";
+	m.start_app.start_timeout_ns = one_in(l, 4) ? 20 * SECOND : 0;
+	client_sends(l, &m, app_names[app]);
+}
+
+static void stop_app(struct life *l)
+{
+	struct fw_message m = {.kind = FW_STOP_APP};
+
+	m.stop_app.name = some_app(l);
+	m.stop_app.restart = one_in(l, 2);
+	m.stop_app.at_once = one_in(l, 3);
+	m.stop_app.awaits = one_in(l, 2);
+	client_sends(l, &m, m.stop_app.restart ? "and restart" : m.stop_app.name);
+}
+
+static void apply(struct life *l)
+{
+	struct fw_message m = {.kind = FW_APPLY};
+	size_t app = drawn(l, 3);
+	struct life_graph *g = &l->graphs[app];
+
+	switch (drawn(l, 6)) {
+	case 0:
+		g->value++;
+		break;
+	case 1:
+		g->capacity = (g->capacity + 1) % 3;
+		break;
+	case 2:
+		g->library++;
+		break;
+	case 3:
+		g->policy[drawn(l, 5)] = (unsigned int)drawn(l, FRAG_COUNT_OF(policies));
+		break;
+	case 4:
+		g->needs[drawn(l, 5)] = (unsigned int)drawn(l, FRAG_COUNT_OF(needs));
+		break;
+	default:
+		g->shape = one_in(l, 3) ? (unsigned int)drawn(l, SHAPES) : g->shape;
+		break;
+	}
+	m.apply.name = app_names[app];
+	m.apply.only_shows = one_in(l, 3);
+	m.apply.source = source_of(l, app, false, &m.apply.source_bytes);
+	client_sends(l, &m, m.apply.only_shows ? "to look" : m.apply.name);
+}
+
+static void change_app(struct life *l)
+{
+	struct fw_message m = {.kind = FW_SET};
+	const char *what;
+
+	if (one_in(l, 2)) {
+		m.set.name = some_app(l);
+		m.set.text = what = one_of(l, "f1.tx.value=7", "f1.tx.value=8", "f5.tx.value=1",
+					   "f1.tx.size=3", "f1.tx", "f9.tx.value=1");
+	} else {
+		m.kind = FW_SWAP;
+		m.swap = (struct fw_swap){.name = some_app(l),
+					  .fragment = one_of(l, "f1", "f2", "f3", "f9"),
+					  .library = what = one_of(l, "libnew.so", "libone0.so"),
+					  .replaces = one_of(l, "", "libone0.so", "libnone.so"),
+					  .probation_ns = (int64_t)drawn(l, 3) * 2 * SECOND};
+	}
+	client_sends(l, &m, what);
+}
+
+static void drain(struct life *l)
+{
+	struct fw_message m = {.kind = FW_DRAIN};
+
+	m.drain.worker = one_of(l, "a", "b", "b", "b#2", "c", "d");
+	m.drain.undo = one_in(l, 2);
+	m.drain.rebalance = m.drain.undo && one_in(l, 2);
+	client_sends(l, &m, m.drain.undo ? "undone" : m.drain.worker);
+}
+
+static void ask(struct life *l)
+{
+	struct fw_message m = {.kind = FW_REQUEST};
+	const char *what = "";
+
+	switch (drawn(l, 4)) {
+	case 0:
+		m.request.what = FW_REQUEST_STATE;
+		m.request.worker = what = one_of(l, "", "a", "b#2");
+		break;
+	case 1:
+		m.kind = FW_EXPLAIN;
+		m.explain.name = some_app(l);
+		m.explain.what = what =
+			one_of(l, "", "", "f1", "f1.tx", "f1.tx.out -> f2.rx.in", "f");
+		break;
+	case 2:
+		m.kind = FW_AWAIT;
+		m.run = some_run(l);
+		m.await.until = one_in(l, 2) ? FW_RUNNING : FW_ENDED;
+		what = m.await.until == FW_RUNNING ? "until it runs" : "until it ends";
+		break;
+	default:
+		m.kind = FW_EXAMINE;
+		m.examine.worker = what = one_of(l, "a", "b", "c", "e");
+		break;
+	}
+	client_sends(l, &m, what);
+}
+
+static void watch(struct life *l)
+{
+	struct fw_message m = {.kind = FW_WATCH};
+	const char *what = "";
+
+	switch (drawn(l, 4)) {
+	case 0:
+		m.watch = (struct fw_watch){drawn(l, 12), one_in(l, 2)};
+		break;
+	case 1:
+		m.kind = FW_WATCH_LOGS;
+		m.watch_logs = (struct fw_watch_logs){.name = some_app(l),
+						      .fragment = one_of(l, "", "", "f1"),
+						      .op = one_of(l, "", "", "tx"),
+						      .after = drawn(l, 8),
+						      .follow = one_in(l, 2)};
+		what = m.watch_logs.name;
+		break;
+	case 2:
+		m.kind = FW_LOOK;
+		m.look = (struct fw_look){.name = one_in(l, 3) ? "" : some_app(l),
+					  .every_ns = (int64_t)drawn(l, 3) * SECOND,
+					  .once = one_in(l, 3),
+					  .at_once = one_in(l, 3),
+					  .rows = (uint32_t)drawn(l, 2),
+					  .changes = one_in(l, 3)};
+		what = m.look.at_once ? "at once" : m.look.once ? "once" : "";
+		break;
+	default:
+		m.kind = FW_TAP;
+		m.tap = (struct fw_tap){.name = some_app(l),
+					.flow = what = one_of(l, "f1.tx.out", "f1", "f3.mid", "x"),
+					.every_ns = (int64_t)drawn(l, 2) * SECOND,
+					.pictures = one_in(l, 2),
+					.traces = one_in(l, 4),
+					.ends = one_in(l, 4) ? l->seq : 0};
+		break;
+	}
+	client_sends(l, &m, what);
+}
+
+static void time_passes(struct life *l)
+{
+	life_pass(l, (int64_t)drawn(l, 800) * MS);
+}
+
+static void long_time_passes(struct life *l)
+{
+	life_pass(l, (int64_t)drawn(l, 12) * SECOND);
+}
+
+static void machine(struct life *l)
+{
+	happens(l, "its clock is set, and its disk looked at");
+	if (l->w->broken)
+		return;
+	drv_core_set_clock(l->w->core, (int64_t)drawn(l, 5) * 500 * SECOND);
+	drv_core_set_machine(l->w->core,
+			     &(struct drv_machine){.state_bytes = drawn(l, 5) << 20,
+						   .state_free_bytes = drawn(l, 5) << 25,
+						   .certificate_ends_unix_s = 99,
+						   .started_unix_s = 7});
+}
+
+static void stop_signal(struct life *l)
+{
+	happens(l, "SIGTERM");
+	event(l, (struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+}
+
+static const struct {
+	unsigned int weight;
+	void (*happen)(struct life *l);
+} events[] = {{60, one_answers},    {40, all_answer},
+	      {36, one_acts},       {24, worker_comes},
+	      {4, worker_goes},     {3, worker_is_silent},
+	      {60, worker_reports}, {4, worker_beats},
+	      {8, worker_examines}, {2, nonsense},
+	      {2, stranger},        {1, keys_change},
+	      {3, reporter},        {12, client_comes},
+	      {3, client_goes},     {5, app_is_given},
+	      {14, start_app},      {7, stop_app},
+	      {9, apply},           {9, change_app},
+	      {6, drain},           {9, ask},
+	      {9, watch},           {60, disk_writes},
+	      {36, time_passes},    {5, long_time_passes},
+	      {1, machine},         {1, stop_signal},
+	      {3, driver_returns}};
+
+static void happen(struct life *l)
+{
+	unsigned int all = 0;
+	uint64_t at;
+	size_t i = 0;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(events); k++)
+		all += events[k].weight;
+	at = drawn(l, all);
+	while (at >= events[i].weight)
+		at -= events[i++].weight;
+	events[i].happen(l);
+}
+
+static void life_begin(struct life *l, struct world *w, unsigned int number, bool is_brief)
+{
+	memset(l, 0, sizeof(*l));
+	memset(w, 0, sizeof(*w));
+	l->seed = number * 7919;
+	l->is_brief = is_brief;
+	l->w = w;
+	transcript_drawn_count = 0;
+	l->config = (struct drv_config){.version = "test",
+					.clock = "node",
+					.address = "127.0.0.1:1",
+					.realtime_offset_ns = 1000 * SECOND,
+					.random = world_random,
+					.random_arg = w,
+					.keeps_state = !one_in(l, 4),
+					.adopts = !one_in(l, 3),
+					.ends_with_app = one_in(l, 12),
+					.encrypts_data = one_in(l, 8),
+					.progress_ns = one_in(l, 4) ? 0 : -1,
+					.prepare_ns = one_in(l, 4) ? 5 * SECOND : 0,
+					.start_ns = one_in(l, 4) ? 4 * SECOND : 0};
+	if (l->config.ends_with_app)
+		l->config.adopts = false;
+	w->many_end = true;
+	w->now_ns = 50 * SECOND;
+	w->runs_short = one_in(l, 6);
+	w->short_step = (int64_t)drawn(l, 300);
+	w->short_skip = (int64_t)drawn(l, 40);
+	fprintf(transcript, "== life %u:%s%s%s%s%s\n", number,
+		l->config.keeps_state ? " keeps state" : "", l->config.adopts ? " adopts" : "",
+		l->config.ends_with_app ? " ends with its application" : "",
+		l->config.encrypts_data ? " encrypts" : "", w->runs_short ? " lacks memory" : "");
+	cr_assert_eq(drv_core_create(&l->config, &w->core), 0);
+	for (int i = 0; i < 3; i++)
+		draw_graph(l, &l->graphs[i]);
+	for (int i = 0; i < 5; i++) /* else it takes long until something runs */
+		worker_comes(l);
+	client_comes(l);
+	client_comes(l);
+	if (l->config.ends_with_app)
+		app_is_given(l);
+	else
+		start_app(l);
+}
+
+/* Whatever happened, a stop ends all. */
+static void life_end(struct life *l)
+{
+	struct world *w = l->w;
+
+	for (size_t i = 0; i < LIFE_WORKERS; i++)
+		l->workers[i].is_silent = false;
+	l->is_full = false;
+	for (int i = 0; i < 2; i++) {
+		stop_signal(l);
+		for (int k = 0; k < 3; k++) {
+			all_answer(l);
+			disk_writes(l);
+			life_pass(l, SECOND);
+		}
+	}
+	life_pass(l, 20 * SECOND);
+	if (!w->broken)
+		cr_assert_eq(drv_core_app_count(w->core), 0, "something runs on");
+	for (size_t i = 0; i < LIFE_WORKERS; i++) {
+		life_forget_worker(l, i);
+		fw_message_free(l->workers[i].examine);
+	}
+	for (size_t i = 0; i < l->disk_count; i++)
+		life_disk_free(l, i);
+	world_fini(w);
+}
+
+/* Returns all that came of it, which the caller frees. */
+static char *live(unsigned int number, int events_count, bool is_brief)
+{
+	static struct world w;
+	static struct life l;
+
+	transcript_begin();
+	transcript_numbers_chance = true;
+	fragi_log_threshold = FRAGI_LOG_ERROR;
+	life_begin(&l, &w, number, is_brief);
+	for (int i = 0; i < events_count; i++)
+		happen(&l);
+	life_end(&l);
+	fclose(transcript);
+	return transcript_text;
+}
+
+Test(driver_lives, all_that_comes_of_what_is_drawn)
+{
+	const char *shown = getenv("FRAG_TEST_LIFE");
+	char *all;
+	size_t bytes;
+	FILE *out = open_memstream(&all, &bytes);
+
+	if (shown != NULL) {
+		char *text = live((unsigned int)atoi(shown), LIFE_EVENTS, false);
+
+		fputs(text, stderr);
+		free(text);
+	}
+	for (unsigned int i = 1; i <= LIVES; i++) {
+		char *text = live(i, LIFE_EVENTS, i <= LIVES_SHOWN);
+		uint64_t sum = 14695981039346656037ull;
+		unsigned int lines = 0;
+
+		for (const char *at = text; *at != '\0'; at++) {
+			sum = (sum ^ (uint8_t)*at) * 1099511628211ull;
+			lines += *at == '\n';
+		}
+		if (i <= LIVES_SHOWN)
+			fputs(text, out);
+		else
+			fprintf(out, "== life %u: %u lines, sum %016" PRIx64 "\n", i, lines, sum);
+		free(text);
+	}
+	fclose(out);
+	expected_compare("driver/lives", all);
+	free(all);
+}
