@@ -45,12 +45,12 @@ static struct fw_message prepared_of(uint32_t number, struct fw_op *ops, uint32_
 /* How many reports of that kind the last step has sent, of that host; 0: of any. */
 static int reports_of(enum fw_kind kind, uint32_t number)
 {
-	const struct wrk_action *action;
 	int count = 0;
 
-	for (int n = 0; (action = did_nth(WRK_DO_SEND_DRIVER, n)) != NULL; n++)
-		count += action->message->kind == kind &&
-			 (number == 0 || action->message->host == number);
+	for (size_t i = 0; i < actions.count; i++)
+		count += actions.items[i].kind == WRK_DO_SEND_DRIVER &&
+			 actions.items[i].message->kind == kind &&
+			 (number == 0 || actions.items[i].message->host == number);
 	return count;
 }
 
