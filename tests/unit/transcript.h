@@ -83,6 +83,7 @@ static inline bool transcript_value(const ProtobufCFieldDescriptor *field, const
 				    bool show)
 {
 	const ProtobufCBinaryData *bytes = at;
+	size_t zeros = 0;
 
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_MESSAGE:
@@ -104,7 +105,9 @@ static inline bool transcript_value(const ProtobufCFieldDescriptor *field, const
 		else if (show)
 			for (size_t i = 0; i < bytes->len; i++)
 				fprintf(transcript, "%02x", bytes->data[i]);
-		return bytes->len == 0;
+		while (bytes->len > zeros && bytes->data[zeros] == 0)
+			zeros++;
+		return bytes->len == zeros;
 	case PROTOBUF_C_TYPE_UINT64:
 	case PROTOBUF_C_TYPE_FIXED64:
 	case PROTOBUF_C_TYPE_INT64:
@@ -161,20 +164,72 @@ static inline void transcript_fields(const ProtobufCMessage *message)
 	}
 }
 
-/* "HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000", without the sequence. */
-static inline void transcript_message(const char *to, const struct fw_message *message)
+/* The fields of a message that are not the default. */
+static inline void transcript_body(const struct fw_message *message)
 {
 	Frag__V1__Envelope *envelope;
-	const ProtobufCMessage *body;
 	uint8_t *frame;
 	size_t size;
 
-	if (message->kind == FW_BEAT)
-		return;
 	cr_assert_eq(fw_encode(message, &frame, &size), 0);
 	envelope = frag__v1__envelope__unpack(NULL, size - 4, frame + 4);
 	fragi_free(frame);
-	body = (const ProtobufCMessage *)envelope->hello; /* all bodies share one place */
+	/* all bodies share one place */
+	transcript_fields((const ProtobufCMessage *)envelope->hello);
+	frag__v1__envelope__free_unpacked(envelope, NULL);
+}
+
+/*
+ * The same, with a newline, where much comes again: ": #3f09 = FIELDS" the first time, ": #3f09"
+ * after. What is short is written again. The name comes from the fields, so that a difference of
+ * two texts has only what differs.
+ */
+#define TRANSCRIPT_SHORT 48
+#define TRANSCRIPT_BODIES 2048
+static char *transcript_bodies[TRANSCRIPT_BODIES];
+static int transcript_body_count;
+
+static inline void transcript_body_once(const struct fw_message *message)
+{
+	FILE *whole = transcript;
+	uint32_t name = 2166136261u;
+	char *body;
+	size_t size;
+	int i = 0;
+
+	transcript = open_memstream(&body, &size);
+	transcript_body(message);
+	fclose(transcript);
+	transcript = whole;
+	for (size_t k = 0; k < size; k++)
+		name = (name ^ (uint8_t)body[k]) * 16777619u;
+	while (i < transcript_body_count && strcmp(transcript_bodies[i], body) != 0)
+		i++;
+	if (size <= TRANSCRIPT_SHORT)
+		fprintf(transcript, "%s%s\n", size > 0 ? ": " : "", body);
+	else
+		fprintf(transcript, ": #%04x%s%s\n", name >> 16,
+			i == transcript_body_count ? " = " : "",
+			i == transcript_body_count ? body : "");
+	if (i < transcript_body_count || size <= TRANSCRIPT_SHORT) {
+		free(body);
+		return;
+	}
+	cr_assert_lt(i, TRANSCRIPT_BODIES);
+	transcript_bodies[transcript_body_count++] = body;
+}
+
+static inline void transcript_free_bodies(void)
+{
+	while (transcript_body_count > 0)
+		free(transcript_bodies[--transcript_body_count]);
+}
+
+/* "HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000", without the sequence. */
+static inline void transcript_message(const char *to, const struct fw_message *message)
+{
+	if (message->kind == FW_BEAT)
+		return;
 	fprintf(transcript, "  %s: %s", to, fw_kind_name(message->kind));
 	if (message->reply_to != 0)
 		fprintf(transcript, " in reply to %" PRIu64, message->reply_to);
@@ -184,9 +239,8 @@ static inline void transcript_message(const char *to, const struct fw_message *m
 		fprintf(transcript, ", run %" PRIu64 ", epoch %" PRIu64, message->run,
 			message->epoch);
 	fprintf(transcript, ": ");
-	transcript_fields(body);
+	transcript_body(message);
 	fprintf(transcript, "\n");
-	frag__v1__envelope__free_unpacked(envelope, NULL);
 }
 
 static inline void transcript_deadline(int64_t deadline_ns, int64_t now_ns)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_UNIT_DRAW_H
+#define TESTS_UNIT_DRAW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Draws that are the same on every machine, from a seed. */
+static uint64_t draw_state;
+
+static inline void draw_from(uint64_t seed)
+{
+	draw_state = seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
+}
+
+static inline uint32_t draw(uint32_t below)
+{
+	draw_state ^= draw_state << 13;
+	draw_state ^= draw_state >> 7;
+	draw_state ^= draw_state << 17;
+	return (uint32_t)((draw_state >> 11) % below);
+}
+
+static inline bool draw_percent(uint32_t percent)
+{
+	return draw(100) < percent;
+}
+
+#define DRAW_OF(list) ((list)[draw((uint32_t)(sizeof(list) / sizeof((list)[0])))])
+
+/* What may happen next: tries it, and returns whether it made sense. */
+struct drawn_event {
+	uint32_t weight;
+	bool (*happens)(void);
+	bool is_always; /* in each life as often as its weight says */
+};
+#define DRAWN_EVENTS_MAX 32
+
+/* Each life has events that are often in it, and some that never happen: so rare ones meet. */
+static inline void draw_weights(const struct drawn_event *events, size_t count, uint32_t *weights)
+{
+	static const uint32_t times[] = {0, 1, 1, 4};
+
+	for (size_t i = 0; i < count; i++)
+		weights[i] = events[i].weight * (events[i].is_always ? 1 : DRAW_OF(times));
+}
+
+static inline void draw_event(const struct drawn_event *events, const uint32_t *weights,
+			      size_t count)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += weights[i];
+	for (;;) {
+		uint32_t at = draw(sum);
+		size_t i = 0;
+
+		for (; at >= weights[i]; i++)
+			at -= weights[i];
+		if (events[i].happens())
+			return;
+	}
+}
+
+#endif
