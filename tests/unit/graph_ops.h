@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_UNIT_GRAPH_OPS_H
+#define TESTS_UNIT_GRAPH_OPS_H
+
+#include <frag/frag.h>
+
+#include "../ops.h"
+
+/* Types for graphs that are composed and never run: ports and parameters of every kind. */
+
+static int none_compute(void *state, struct frag_tick *tick)
+{
+	return FRAG_DONE;
+}
+
+#define TYPE(op, ...) TEST_OP_BY(op, none_compute, __VA_ARGS__)
+#define IN(n, t, ...)                                                                              \
+	{                                                                                          \
+		.name = n, .dir = FRAG_IN, .type = t, ##__VA_ARGS__                                \
+	}
+#define OUT(n, t, ...)                                                                             \
+	{                                                                                          \
+		.name = n, .dir = FRAG_OUT, .type = t, ##__VA_ARGS__                               \
+	}
+
+struct adds {
+	int64_t add, count;
+	struct frag_resource *pool;
+};
+static const struct frag_param adds_params[] = {FRAG_PARAM_I64(struct adds, add, 0),
+						FRAG_PARAM_I64(struct adds, count, 1)};
+static const struct frag_param pool_params[] = {
+	FRAG_PARAM_RESOURCE(struct adds, pool, NULL, .flags = FRAG_PARAM_OPTIONAL)};
+
+static const struct frag_port tx_ports[] = {OUT("out", "i64")};
+static const struct frag_port rx_ports[] = {IN("in", "i64", .capacity = 2)};
+static const struct frag_port fwd_ports[] = {IN("in", "i64"), OUT("out", "i64")};
+static const struct frag_port join_ports[] = {IN("a", "i64"),
+					      IN("b", "i64", .policy = FRAG_POLICY_POP),
+					      OUT("out", "i64", .min_size = 2)};
+static const struct frag_port all_ports[] = {IN("receivers", NULL, .flags = FRAG_PORT_MULTI),
+					     OUT("out", "i64", .flags = FRAG_PORT_OPTIONAL)};
+static const struct frag_port some_ports[] = {
+	IN("in", "i64"), IN("extra", "f64", .flags = FRAG_PORT_OPTIONAL),
+	OUT("out", "f64", .flags = FRAG_PORT_OPTIONAL),
+	OUT("more", "i64", .flags = FRAG_PORT_OPTIONAL | FRAG_PORT_NO_CONDITION)};
+static const struct frag_port img_ports[] = {OUT("out", "tensor", .tensors = FRAG_BOXES)};
+static const struct frag_port see_ports[] = {IN("in", "tensor", .tensors = FRAG_BOXES)};
+
+TYPE(tx, .state_size = sizeof(struct adds), FRAG_PORTS(tx_ports), FRAG_PARAMS(adds_params));
+TYPE(rx, FRAG_PORTS(rx_ports));
+TYPE(fwd, FRAG_PORTS(fwd_ports));
+TYPE(join, FRAG_PORTS(join_ports));
+TYPE(all, FRAG_PORTS(all_ports));
+TYPE(some, FRAG_PORTS(some_ports));
+TYPE(img, .state_size = sizeof(struct adds), FRAG_PORTS(img_ports), FRAG_PARAMS(pool_params));
+TYPE(see, FRAG_PORTS(see_ports));
+TYPE(step, .headline = "Has no ports");
+
+static int choose(void *self, struct frag_tick *tick, void *arg)
+{
+	return 0;
+}
+
+static int pick_setup(void *state, struct frag_op *op)
+{
+	return frag_set_dynamic_flows(op, choose, NULL);
+}
+TYPE(pick, .state_size = sizeof(struct adds), FRAG_PORTS(tx_ports), FRAG_PARAMS(adds_params),
+     .setup = pick_setup);
+
+struct knobs {
+	bool flag;
+	int64_t whole, pause, tune;
+	uint64_t size;
+	double part;
+	const char *word, *path;
+	struct frag_resource *heap;
+	struct frag_condition *gate;
+	struct frag_i64_list list;
+	struct frag_f64_list parts;
+	struct frag_string_list words;
+	struct frag_string_map map;
+	const struct frag_tree *deep, *tree;
+};
+static const char *const knobs_words[] = {"mild", "wild", NULL};
+static const struct frag_param knobs_params[] = {
+	FRAG_PARAM_BOOL(struct knobs, flag, false),
+	FRAG_PARAM_I64(struct knobs, whole, 3, .min = -5, .max = 7),
+	FRAG_PARAM_F64(struct knobs, part, 0.25, .min = 0.25, .max = 0.5),
+	FRAG_PARAM_STRING(struct knobs, word, "wild", .choices = knobs_words),
+	FRAG_PARAM_SIZE(struct knobs, size, 1024, .min = 1000, .max = 2048),
+	FRAG_PARAM_DURATION(struct knobs, pause, 1000000, .min = 0, .max = 3000000),
+	FRAG_PARAM_PATH(struct knobs, path, "here"),
+	FRAG_PARAM_RESOURCE(struct knobs, heap, NULL, .flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_CONDITION(struct knobs, gate, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_I64_LIST(struct knobs, list, "[4]"),
+	FRAG_PARAM_F64_LIST(struct knobs, parts, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING_LIST(struct knobs, words, "[w]"),
+	FRAG_PARAM_STRING_MAP(struct knobs, map, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_TREE(struct knobs, deep, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_TREE(struct knobs, tree, "[]"),
+	FRAG_PARAM_I64(struct knobs, tune, 4, .flags = FRAG_PARAM_DYNAMIC, .min = 4, .max = 40),
+};
+TYPE(knobs, .state_size = sizeof(struct knobs), FRAG_PARAMS(knobs_params));
+
+struct tally {
+	int64_t limit;
+	struct frag_resource *uses;
+};
+static const struct frag_param tally_params[] = {
+	FRAG_PARAM_I64(struct tally, limit, 2, .min = 1, .max = 4),
+	FRAG_PARAM_RESOURCE(struct tally, uses, NULL, .flags = FRAG_PARAM_OPTIONAL)};
+static const struct frag_resource_type tally_type = {FRAG_RESOURCE_TYPE_INIT, .name = "tally",
+						     .state_size = sizeof(struct tally),
+						     FRAG_PARAMS(tally_params)};
+
+static struct frag_op *make(struct frag_fragment *fragment, const char *name, const char *type)
+{
+	struct frag_op *op = frag_make_operator(fragment, name, type, FRAG_NO_ARGS);
+
+	frag_add_operator(fragment, op);
+	return op;
+}
+
+static int pair_compose(struct frag_subgraph *subgraph, struct frag_fragment *fragment)
+{
+	struct frag_op *a = make(fragment, "a", "fwd"), *b = make(fragment, "b", "rx");
+
+	frag_add_flow_with(fragment, a, "out", b, NULL, 5, FRAG_POLICY_REJECT);
+	return frag_add_input_interface_port(subgraph, a, NULL, "in");
+}
+
+static const struct frag_subgraph_type pair_type = {"pair", NULL, pair_compose};
+
+/* What the graph connects, sets and adds to. */
+static int made_compose(struct frag_fragment *fragment)
+{
+	const struct frag_arg args[] = {{"size", "4k"}, {"count", "3"}, {NULL, NULL}};
+	struct frag_op *last = make(fragment, "last", "join"),
+		       *sum = make(fragment, "c_sum", "all");
+	const char *const inputs[] = {"a", "b"};
+
+	frag_make_subgraph(fragment, "c", "camera", args);
+	frag_make_subgraph_of(fragment, "p", &pair_type, FRAG_NO_ARGS);
+	frag_make_condition(last, "beat", "periodic", FRAG_ARGS({"recess_period", "7ms"}));
+	frag_or_combine_port_conditions(last, inputs, 2);
+	frag_set_deadline(last, 9000000, FRAG_DEADLINE_FROM_TICK, FRAG_ON_MISS_COUNT);
+	frag_fragment_set_clock(fragment, "manual", FRAG_ARGS({"initial_timestamp", "5"}));
+	frag_add_named_flow(fragment, "c", "data_out", "last", "a", 2, FRAG_POLICY_DEFAULT);
+	frag_add_named_flow(fragment, "last", NULL, "c_sum", NULL, 0, FRAG_POLICY_POP);
+	frag_add_path_deadline(fragment, (struct frag_op *const[]){last, sum}, 2, 4000000,
+			       FRAG_ON_MISS_DROP);
+	return frag_add_named_flow(fragment, "c_source", "out", "last", "b", 3, FRAG_POLICY_LATEST);
+}
+
+static const struct frag_op_type *const graph_ops[] = {
+	&tx_type,  &rx_type,  &fwd_type,  &join_type, &all_type,   &some_type,
+	&img_type, &see_type, &step_type, &pick_type, &knobs_type,
+};
+static const struct frag_resource_type *const graph_resources[] = {&tally_type};
+static const struct frag_composer graph_composers[] = {{"made", NULL, made_compose}};
+static const struct frag_plugin graph_plugin = {
+	TEST_PLUGIN_INIT, .name = "ops", FRAG_OPS(graph_ops), FRAG_RESOURCES(graph_resources),
+	FRAG_COMPOSERS(graph_composers)};
+
+#endif

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../expected.h"
+#include "composed_dump.h"
+#include "graph_edits.h"
+#include "graph_ops.h"
+
+/*
+ * Graphs, each a file of tests/data/expected/graphs, and what becomes of them: the parsed and
+ * composed graph as text; then for many edits of the file its errors, or the lines of that text
+ * which the edit has changed. A file that begins with "# composed" names types that are there.
+ */
+static struct edited edited;
+#define ERRORS_SHOWN 4
+#define LINE_SHOWN 160 /* names that are valid may be many */
+#define VALUES_TRIED 2 /* of a key that has more */
+
+/* Values that a key is given: at its bounds and beside them, and words that it knows. */
+static const struct {
+	const char *key, *values;
+} bounds[] = {
+	{"frag", "1|2"},
+	{"application", "a.b|9a|a-b_9"},
+	{"capacity", "1|0|65536|65537"},
+	{"size", "0|65536|65537|-1|1"},
+	{"policy", "block|pop|reject|fault|latest|async_buffer|0|1|2|3|stop|restart|migrate"},
+	{"intensity", "1|0|1000|1001"},
+	{"period", "0s|1ms|1h"},
+	{"backoff", "0s|1ns|1h"},
+	{"lease", "0s|1s|999ms|1h|3601s"},
+	{"worker_thread_number", "1|0|1024|1025"},
+	{"stop_on_deadlock_timeout_ms", "0|-1|31622400000|31622400001|-31622400001"},
+	{"max_duration_ms", "0|-1|31622400000|31622400001"},
+	{"check_recession_period_ms", "0|0.1|60000|60000.1|-1|1e-7"},
+	{"pin_cores", "[]|[0]|[8191]|[8192]|[-1]|[1, 1]|[x]|3"},
+	{"initial_size", "0|1|1024|1025|-1"},
+	{"sched_priority", "0|1|99|100"},
+	{"sched_policy", "SCHED_FIFO|SCHED_RR|SCHED_DEADLINE|1|2|6|3|fifo|rr|deadline"},
+	{"sched_runtime", "0|1023|1024|1ms|1us|900us|2s"},
+	{"sched_deadline", "0|100us|200us|1ms|2ms"},
+	{"sched_period", "0|199us|200us|800us|99us|100us|5s"},
+	{"initial_time_offset", "1e9|1.1e9|-1e9|-1.1e9"},
+	{"initial_time_scale", "1e-6|9e-7|1e6|1.1e6|0"},
+	{"initial_timestamp", "0|-1|4611686018427387903|4611686018427387904"},
+	{"max_error", "0s|1ns|5"},
+	{"num_start_messages_to_skip", "0|-1|1000000000000|1000000000001"},
+	{"num_last_messages_to_discard", "0|10000|10001"},
+	{"latency_threshold", "0|86400000|86400001"},
+	{"num_buffered_messages", "0|1|1000000000000|1000000000001"},
+	{"cpu", "0|0.001|0.0001|4096|4096.1|-1"},
+	{"gpuLimit", "0|1|0.5|4096|4097"},
+	{"cpuLimit", "1.5|2|2.5"},
+	{"memory", "8Ti|1|0|1Gi|1025Mi"},
+	{"memoryLimit", "511Mi|512Mi|9Ti"},
+	{"labels", "{a: b}|{a b: c}|{a: [b]}|{}|{a: \"\"}|{worker: w1}"},
+	{"near", "[one]|[four]|[two, two]|[three]|two|[]|[~]"},
+	{"apart", "[one]|[two]|three"},
+	{"type",
+	 "manual|realtime|synthetic|greedy|multi_thread|GreedyScheduler|string|path|f64|bool"},
+	{"shape",
+	 "[]|0|[1, 2, 3, 4, 5, 6, 7, 8]|[1, 2, 3, 4, 5, 6, 7, 8, 9]|-1|-2|1099511627776|[9, -1]"},
+	{"writer", "one|one.camera|two.any|four|three.show|one.none|\"\""},
+	{"readers", "[]|[one, one]|[one.detect]|two|[three]"},
+	{"budget", "0s|1ns|1h"},
+	{"on_miss", "count|stop|drop"},
+	{"from", "tick|acquisition|one|img|join.out|all"},
+	{"path", "[camera]|[detect, camera]|[camera, camera]|[one.detect, one.camera]|[tx, mid]|x"},
+	{"take", "every|latest_within"},
+	{"missing", "wait|skip|reuse_last|default"},
+	{"age", "0s|1ns"},
+	{"window", "0s|1ns"},
+	{"condition", "none|1"},
+	{"edge", "auto|inproc|shm|ucx|tcp"},
+	{"encrypt", "on|off|maybe"},
+	{"dynamic", "true|false"},
+	{"sha256", "abc|9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a0g"},
+	{"metadata", "true|false|1"},
+	{"metadata_policy", "update|inplace_update|reject|raise|default"},
+	{"recess_period", "0|999|1000|1ns|0hz|1000000001s"},
+	{"count", "-1|0|1"},
+	{"min_size", "0|1|8|9|65536|65537"},
+	{"front_stage_max_size", "0|3|2|65537"},
+	{"max_batch_size", "0|1|9|10|65537"},
+	{"max_delay_ns", "0|-1|1000000001s"},
+	{"min_sum", "0|1|6|11|12|13|1000000001"},
+	{"min_sizes", "[2]|[0, 1]|[9, 9]|[5, 6]|[2, 3, 4]|[6, 5]|[7, 1]"},
+	{"sampling_mode", "SumOfAll|PerReceiver|Sum"},
+	{"execution_frequency", "0|1ns|100hz"},
+	{"min_blocks", "0|30|31|1000000001"},
+	{"allocator", "$frames|$none|frames"},
+	{"terms", "[]|[gate, gate]|[none]|[beat, second]"},
+	{"or_combine_port_conditions", "[]|[a]|[[a], [b]]|[[a, b], [b]]|[out]|[a, out]"},
+	{"num_blocks", "0|1|16|16777216|16777217"},
+	{"storage_type", "0|1|2|3"},
+	{"whole", "-6|-5|7|8|1e1"},
+	{"part", "0.249|0.25|0.5|0.51|nan|inf"},
+	{"word", "wild|tame"},
+	{"pause", "0|3ms|3.1ms|3000001"},
+	{"tune", "3|4|40|41"},
+	{"limit", "0|1|4|5"},
+	{"list", "[]|1|[1.5]|[x]"},
+	{"map", "{}|{a: [b]}|[a]"},
+	{"default", "\"\"|~|aja|7"},
+	{"choices", "[]|[a, a]|[replayer]|replayer"},
+	{"when",
+	 "{source: aja}|{source: [aja, replayer]}|{source: none}|{none: x}|{fast: \"false\"}|{fast: 2}|{must: x}|{}|{times: 7}"},
+	{"compose", "made|mad|\"\""},
+	{"subgraph", "camera|rig|sink|list|made_pair|none"},
+	{"ports",
+	 "{}|[fwd.out]|[a.in, a.in]|{x: none.in}|{x: [a.in, a.out]}|{in: {in: a.in}}|{in: {out: a.in}}"},
+	{"id", "\"\"|guest|spare"},
+	{"host", "main|side|a b"},
+	{"watchdog", "0|0s|1ns|2"},
+	{"rate", "0hz|0s|1hz|100hz"},
+	{"extensions",
+	 "[]|[a/b.so]|[libone.so, libone.so]|[{name: libone.so, sha256: 0000000000000000000000000000000000000000000000000000000000000000}]|[{name: libone.so, sha256: abc}]"},
+	{"resources", "[$none]|[pool]|[]|{}"},
+	{"from_config", "none|[some, none]|some.deep|own|detection.deep|[]"},
+};
+
+/* Values of other kinds, for any key. */
+static const char *const others[] = {
+	"0",       "-1",        "1.5",
+	"x",       "[1]",       "{a: 1}",
+	"~",       "\"\"",      "99999999999999999999",
+	"5x",      "1s",        "false",
+	"\"a b\"", "${source}", "$none",
+	"[[]]",    "\"1\"",     "{}",
+};
+
+/* What is logged meanwhile goes into a file, to be read without its times. */
+static int logged_fd = -1, stderr_fd;
+
+static void log_begin(void)
+{
+	if (logged_fd < 0)
+		logged_fd = memfd_create("log", MFD_CLOEXEC);
+	cr_assert_geq(logged_fd, 0);
+	stderr_fd = dup(STDERR_FILENO);
+	dup2(logged_fd, STDERR_FILENO);
+}
+
+static void log_end(FILE *out)
+{
+	char text[20000];
+	ssize_t size;
+
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	size = pread(logged_fd, text, sizeof(text) - 1, 0);
+	cr_assert(size >= 0 && lseek(logged_fd, 0, SEEK_SET) == 0 && ftruncate(logged_fd, 0) == 0);
+	text[size] = '\0';
+	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		fprintf(out, "  logs%s\n", strchr(line, ' '));
+}
+
+/* Errors, or the lines of the dump that are not those of the graph as it is. */
+static char *judge(const char *text, bool composed_too, bool *out_is_good)
+{
+	const struct fragi_spec_source source = {.graph = {"g", text, strlen(text)}};
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+	struct composed composed;
+	char *made;
+	size_t size;
+
+	dump = open_memstream(&made, &size);
+	log_begin();
+	*out_is_good = fragi_spec_parse(&source, &diag, &spec) == 0;
+	if (*out_is_good) {
+		dump_spec(spec);
+		if (composed_too) {
+			*out_is_good = compose_all(spec, &graph_plugin, &diag, &composed);
+			if (*out_is_good)
+				dump_composed(spec, &composed);
+			composed_fini(&composed);
+		}
+	}
+	if (!*out_is_good) {
+		rewind(dump);
+		if (diag.count > ERRORS_SHOWN)
+			diag.beyond += diag.count - ERRORS_SHOWN;
+		diag.count = diag.count > ERRORS_SHOWN ? ERRORS_SHOWN : diag.count;
+		dump_diag("  ", &diag);
+	}
+	log_end(dump);
+	fclose(dump);
+	fragi_diag_fini(&diag);
+	fragi_spec_destroy(spec);
+	return made;
+}
+
+struct judging {
+	struct edit_lines before; /* of the graph as it is */
+	bool composed_too;
+	FILE *out;
+	const char *path; /* that was printed last */
+};
+
+/* Errors, and what is logged only then. */
+static void print_errors(const struct judging *judging, char *lines)
+{
+	for (char *line = strtok(lines, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		char *more =
+			strstr(line, ", knobs"); /* and types of libraries that are installed */
+		size_t i = 0;
+
+		if (more != NULL)
+			strcpy(more, " ...");
+		while (i < judging->before.count && strcmp(judging->before.items[i], line) != 0)
+			i++;
+		if (i == judging->before.count)
+			fprintf(judging->out, "%.*s\n", LINE_SHOWN, line);
+	}
+}
+
+/* Takes text. */
+static void try(struct judging *judging, const char *path, const char *what, char *text)
+{
+	bool is_good;
+	char *made = judge(text, judging->composed_too, &is_good);
+	struct edit_lines lines;
+
+	if (judging->path != path)
+		fprintf(judging->out, "%s\n", path);
+	judging->path = path;
+	fprintf(judging->out, " %s\n", what);
+	if (!is_good) {
+		print_errors(judging, made);
+	} else {
+		lines = edit_split(made);
+		edit_difference(judging->before, lines, judging->out);
+		free(lines.items);
+	}
+	free(made);
+	free(text);
+}
+
+static void try_value(struct judging *judging, const struct edit_node *node, const char *value,
+		      size_t length)
+{
+	char with[200], what[210];
+
+	snprintf(with, sizeof(with), "%.*s", (int)length, value);
+	snprintf(what, sizeof(what), "= %s", with);
+	try(judging, node->path, what, edit_replace(edited.text, node->begin, node->end, with));
+}
+
+/* Some of the values that a key is given: "a|b|c". */
+static void try_listed(struct judging *judging, const struct edit_node *node, const char *values)
+{
+	size_t count = 1, length;
+
+	for (const char *v = values; *v != '\0'; v++)
+		count += *v == '|';
+	for (const char *v = values; *v != '\0'; v += length + (v[length] == '|')) {
+		length = strcspn(v, "|");
+		if (edit_draw(&edited, count) < VALUES_TRIED)
+			try_value(judging, node, v, length);
+	}
+}
+
+/* Values at the bounds of its key; one of another kind; one that stands elsewhere. */
+static void try_values(struct judging *judging, const struct edit_node *node)
+{
+	const char *key = node->node->key != NULL ? node->node->key->text : "";
+	const struct edit_node *from = &edited.nodes[edit_draw(&edited, edited.count)];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(bounds); i++)
+		if (strcmp(bounds[i].key, key) == 0)
+			try_listed(judging, node, bounds[i].values);
+	if (edit_draw(&edited, 3) == 0) {
+		const char *other = others[edit_draw(&edited, FRAG_COUNT_OF(others))];
+
+		try_value(judging, node, other, strlen(other));
+	}
+	if (from->end != 0 && from->end - from->begin < 60 && edit_draw(&edited, 3) == 0)
+		try_value(judging, node, edited.text + from->begin, from->end - from->begin);
+}
+
+static void try_edits(struct judging *judging, const struct edit_node *node)
+{
+	char renamed[100];
+
+	if (node->end != 0)
+		try_values(judging, node);
+	try(judging, node->path, "gone", edit_delete(edited.text, node));
+	if (edit_draw(&edited, 10) == 0)
+		try(judging, node->path, "twice", edit_twice(edited.text, node));
+	if (node->node->key == NULL || edit_draw(&edited, 4) > 0)
+		return;
+	snprintf(renamed, sizeof(renamed), "%sx", node->node->key->text);
+	try(judging, node->path, "renamed",
+	    edit_replace(edited.text, node->key, node->key + strlen(renamed) - 1, renamed));
+}
+
+/* Two values at once: which errors hide others, and in which order they come. */
+static void try_two(struct judging *judging)
+{
+	const struct edit_node *a = &edited.nodes[1 + edit_draw(&edited, edited.count - 1)];
+	const struct edit_node *b = &edited.nodes[1 + edit_draw(&edited, edited.count - 1)];
+	const char *x = others[edit_draw(&edited, FRAG_COUNT_OF(others))];
+	const char *y = others[edit_draw(&edited, FRAG_COUNT_OF(others))];
+	char what[500], *text;
+
+	if (a->end == 0 || b->end == 0 || a->end >= b->begin)
+		return;
+	snprintf(what, sizeof(what), "%s = %s, %s = %s", a->path, x, b->path, y);
+	text = edit_replace(edited.text, b->begin, b->end, y);
+	try(judging, "two", what, edit_replace(text, a->begin, a->end, x));
+	free(text);
+}
+
+static char *text_of(const char *path)
+{
+	char *text = calloc(1, 1 << 16);
+	FILE *file = fopen(path, "r");
+
+	cr_assert_not_null(file, "%s", path);
+	cr_assert_lt(fread(text, 1, (1 << 16) - 1, file), (1 << 16) - 1);
+	fclose(file);
+	return text;
+}
+
+static void edits_of(const char *name, uint64_t seed)
+{
+	char path[100], *text, *made, *found;
+	struct judging judging = {0};
+	bool is_good;
+	size_t size;
+
+	snprintf(path, sizeof(path), "tests/data/expected/graphs/%s.yaml", name);
+	text = text_of(path);
+	judging.composed_too = strncmp(text, "# composed", 10) == 0;
+	edited_init(&edited, text, seed);
+	judging.out = open_memstream(&found, &size);
+	made = judge(text, judging.composed_too, &is_good);
+	fputs(made, judging.out);
+	cr_expect(is_good, "%s", made);
+	judging.before = edit_split(made);
+	for (size_t i = 1; is_good && i < edited.count; i++)
+		try_edits(&judging, &edited.nodes[i]);
+	for (int i = 0; is_good && i < 60; i++)
+		try_two(&judging);
+	fclose(judging.out);
+	snprintf(path, sizeof(path), "graphs/%s", name);
+	expected_compare(path, found);
+	free(found);
+	free(judging.before.items);
+	free(made);
+	free(text);
+	fragi_arena_fini(&edited.arena);
+}
+
+Test(graph_edits, settings)
+{
+	edits_of("settings", 1);
+}
+
+Test(graph_edits, flows)
+{
+	edits_of("flows", 2);
+}
+
+Test(graph_edits, conditions)
+{
+	edits_of("conditions", 3);
+}
+
+Test(graph_edits, subgraphs)
+{
+	edits_of("subgraphs", 4);
+}
+
+Test(graph_edits, parameters)
+{
+	edits_of("parameters", 5);
+}
