@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded into a process: while the file FRAG_TEST_SLOW_DISK is there, a sync takes 0.5 s. */
+/* Preloaded into a process: while the file FRAG_TEST_SLOW_DISK is there, a sync takes 0.2 s. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@ static void wait_for_disk(void)
 	const char *file = getenv("FRAG_TEST_SLOW_DISK");
 
 	if (file != NULL && access(file, F_OK) == 0)
-		usleep(500000);
+		usleep(200000);
 }
 
 int fsync(int fd)
