@@ -211,6 +211,15 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 	cr_assert_not_null(sent(FW_HOST_PAST));
 	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].ticks, 17);
 	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
+	exited(0, SIGKILL, true);
+	spawn(3);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_eq(sent(FW_HOST_REPORT)->epoch, 3);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_NOT);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.failure, FRAGI_FAILURE_NONE);
+	cr_expect_null(sent(FW_HOST_REPORT)->report.reason);
 }
 
 /* A process at which nobody looked reports no pools. */

@@ -92,6 +92,7 @@ static void clear_epoch(struct wrk_core *core, struct wrk_kept *kept)
 	kept->is_wired = kept->started = kept->has_ended = false;
 	kept->yields = kept->is_closing = false;
 	kept->stop = FW_STOP_NOT;
+	kept->failure = FRAGI_FAILURE_NONE;
 }
 
 static void forget(struct wrk_core *core, struct wrk_kept **at)
