@@ -31,7 +31,7 @@ struct motion {
 	uint8_t *joined, *scratch;  /* [size] front with its gaps closed; scratch memory */
 	uint8_t *kept;              /* [size] 1 in objects that have a box */
 	int32_t *queue;             /* [size] used by take_object */
-	uint16_t *sums;             /* [2 * columns][channels] of two lines of the frame */
+	uint16_t *sums;             /* [2 * columns + 1][channels] of two lines of the frame */
 };
 
 struct object {
@@ -54,7 +54,7 @@ struct motion *vision_motion_create(const struct motion_config *config, int64_t 
 	m->now = malloc(m->size * 3 * sizeof(float));
 	m->front = malloc(m->size * 5);
 	m->queue = malloc(m->size * sizeof(*m->queue));
-	m->sums = malloc((size_t)m->columns * 2 * CHANNELS_MAX * sizeof(*m->sums));
+	m->sums = malloc(((size_t)m->columns * 2 + 1) * CHANNELS_MAX * sizeof(*m->sums));
 	if (m->first == NULL || m->now == NULL || m->front == NULL || m->queue == NULL ||
 	    m->sums == NULL) {
 		vision_motion_destroy(m);
