@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../frame.h"
 #include "../gpu/twin.h"
 #include "inference.h"
 #include "kernels.h"
@@ -17,6 +18,7 @@ struct segmentation_postprocessor {
 	bool instances, has_warned;
 	struct frag_resource *allocator, *cuda_stream_pool;
 
+	const struct frag_message *message; /* of this tick, whose stamps the mask has */
 	struct gpu_twin twin;
 	struct frag_tensor *found; /* pinned: what mask_job's nan_picture leads to */
 	struct frag_tensor *out;   /* of a tick that waits for the GPU; else NULL */
@@ -377,17 +379,16 @@ static int make(struct segmentation_postprocessor *sp, struct frag_tick *tick,
 		struct frag_tensor **out)
 {
 	struct frag_op *op = frag_tick_op(tick);
-	const struct frag_message *message;
 	const struct frag_tensor *tensor;
 	struct mask_source source;
 	int64_t count = 0;
-	int r = frag_tick_receive(tick, IN_TENSOR, &message);
+	int r = frag_tick_receive(tick, IN_TENSOR, &sp->message);
 
 	if (r < 0)
 		return r;
-	tensor = frag_message_tensor(message, sp->in_tensor_name);
+	tensor = frag_message_tensor(sp->message, sp->in_tensor_name);
 	if (tensor == NULL && sp->in_tensor_name[0] == '\0')
-		tensor = frag_message_tensor(message, NULL);
+		tensor = frag_message_tensor(sp->message, NULL);
 	if (tensor == NULL)
 		return frag_op_fail(
 			op, -EINVAL,
@@ -413,7 +414,7 @@ static int compute(void *state, struct frag_tick *tick)
 	int r = sp->out != NULL ? end_on_gpu(sp, tick, 0, &out) : make(sp, tick, &out);
 
 	if (r == 0)
-		return frag_tick_emit_tensor(tick, OUT_TENSOR, sp->out_tensor_name, out);
+		return frame_emit(tick, OUT_TENSOR, sp->out_tensor_name, out, sp->message);
 	return r == -ENOMSG ? 0 : r;
 }
 
