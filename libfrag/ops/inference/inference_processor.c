@@ -73,11 +73,18 @@ struct input {
 	bool is_float;
 };
 
-static int create(const struct inference_processor *ip, enum frag_dtype_code code, int32_t ndim,
-		  const int64_t *shape, struct frag_tensor **out)
+static int create(const struct inference_processor *ip, struct frag_op *op,
+		  enum frag_dtype_code code, int32_t ndim, const int64_t *shape,
+		  struct frag_tensor **out)
 {
-	return frag_tensor_create(ip->allocator, (struct frag_dtype){(uint8_t)code, 32, 1}, ndim,
-				  shape, out);
+	int r = frag_tensor_create(ip->allocator, (struct frag_dtype){(uint8_t)code, 32, 1}, ndim,
+				   shape, out);
+
+	return r == 0 ? 0
+		      : frag_op_fail(
+				op, r,
+				"cannot make a result: %s; give the allocator larger or more blocks",
+				frag_strerror(r));
 }
 
 static int max_per_channel(const struct inference_processor *ip, struct frag_op *op,
@@ -93,7 +100,7 @@ static int max_per_channel(const struct inference_processor *ip, struct frag_op 
 			op, -EINVAL,
 			"max_per_channel_scaled takes a tensor [1, rows, columns, channels] with 2 channels or more, and \"%s\" is none; the first channel is the background",
 			in->name);
-	r = create(ip, FRAG_DTYPE_FLOAT, 2, (int64_t[]){channels - 1, 2}, out);
+	r = create(ip, op, FRAG_DTYPE_FLOAT, 2, (int64_t[]){channels - 1, 2}, out);
 	if (r < 0)
 		return r;
 	to = frag_tensor_writable(*out);
@@ -117,9 +124,8 @@ static int softmax(const struct inference_processor *ip, struct frag_op *op, con
 	int64_t columns = in->ndim > 0 ? in->shape[in->ndim - 1] : 1;
 	const float *from = in->data;
 	float *to;
-	int r = create(ip, FRAG_DTYPE_FLOAT, in->ndim, in->shape, out);
+	int r = create(ip, op, FRAG_DTYPE_FLOAT, in->ndim, in->shape, out);
 
-	(void)op;
 	if (r < 0)
 		return r;
 	to = frag_tensor_writable(*out);
@@ -142,9 +148,14 @@ static int argmax(const struct inference_processor *ip, struct frag_op *op, cons
 	int64_t columns = in->ndim > 0 ? in->shape[in->ndim - 1] : 1;
 	const float *from = in->data;
 	int32_t *to;
-	int r = create(ip, FRAG_DTYPE_INT, in->ndim > 0 ? in->ndim - 1 : 0, in->shape, out);
+	int r;
 
-	(void)op;
+	if (columns == 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"argmax takes a tensor with numbers in its last dimension, and \"%s\" has none",
+			in->name);
+	r = create(ip, op, FRAG_DTYPE_INT, in->ndim > 0 ? in->ndim - 1 : 0, in->shape, out);
 	if (r < 0)
 		return r;
 	to = frag_tensor_writable(*out);
