@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "testing.h"
@@ -52,7 +53,12 @@ static int connection_start(void *state, struct frag_op *op)
 
 	if (r == 0)
 		r = frag_tensor_create(NULL, byte, 1, &bulk, &c->bulk);
-	return r == 0 ? 0 : frag_op_fail(op, r, "cannot make a tensor: %s", frag_strerror(r));
+	if (r < 0)
+		return frag_op_fail(op, r, "cannot make a tensor: %s", frag_strerror(r));
+	/* What the memory held before is not sent. */
+	memset(frag_tensor_writable(c->small), 0, (size_t)small);
+	memset(frag_tensor_writable(c->bulk), 0, (size_t)bulk);
+	return 0;
 }
 
 static int send(struct frag_tick *tick, struct frag_tensor *tensor)
