@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format_converter.h"
+#include "raw.h"
 
 static const struct converter_format formats[] = {
 	{"rgb888", 3, 8, true},     {"uint8", 0, 8, true},         {"float32", 0, 32, true},
@@ -23,6 +24,7 @@ int converter_find_format(struct frag_op *op, const char *parameter, const char 
 		return 0;
 	}
 	return frag_op_fail(op, -EINVAL,
-			    "%s \"%s\" is not a valid format; it is one of " CONVERTER_FORMATS,
-			    parameter, name);
+			    "%s \"%s\" is not a valid format; it is one of " CONVERTER_FORMATS "%s",
+			    parameter, name,
+			    strcmp(parameter, "in_dtype") == 0 ? ", " RAW_FORMATS : "");
 }
