@@ -65,6 +65,9 @@ $(B)/tests/window/libSDL2-2.0.so.0: tests/window/fake_sdl.c
 $(B)/tests/operators/test_window_display: private ALL_LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/operators/test_window_display: | $(FAKE_SDL)
 tests: $(FAKE_SDL)
+# Memory of operators is short on demand.
+$(B)/tests/operators/test_recorded: private ALL_LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=strdup -Wl,--wrap=free
 # vivid: the same operator with the kernel's virtual camera, in qemu; skipped where that is missing.
 .PHONY: vivid
 vivid:
