@@ -24,6 +24,17 @@ static int fail(const struct drv_options *options, int r, struct frag_err *err)
 	return drv_result_fail(&options->output, NULL, err);
 }
 
+/* The same of what comes before everything else, when no file for the summary is known. */
+static int refuse(const struct drv_options *options, enum fragi_failure failure, const char *why)
+{
+	const struct drv_output output = {.json = options->output.json};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	fragi_err_fail(&err, failure, NULL, -EINVAL, "%s", why);
+	fragi_log_print("driverd: %s\n", err.text);
+	return drv_result_fail(&output, NULL, &err);
+}
+
 /* The key of encrypted flows travels on control connections. */
 static void warn_of_plain_key(const struct drv_options *options, const struct fragi_spec *spec)
 {
@@ -118,10 +129,8 @@ static int run(const struct drv_options *options)
 	int r = options->output.file != NULL ? fragi_summary_check(options->output.file, &err) : 0,
 	    exit_code;
 
-	if (r < 0) {
-		fragi_log_print("driverd: %s\n", err.text);
-		return fragi_failure_exit(FRAGI_FAILURE_SUMMARY_UNWRITABLE);
-	}
+	if (r < 0)
+		return refuse(options, FRAGI_FAILURE_SUMMARY_UNWRITABLE, err.text);
 	if (options->app == NULL)
 		return drv_shell_run(options, NULL, 0);
 	r = check_files(options, &err);
@@ -159,9 +168,9 @@ int main(int argc, char **argv)
 	r = drv_options_parse(&options, argc, argv, &err);
 	fragi_log_init(r == 0 ? options.verbosity : 0);
 	if (r < 0) {
-		fragi_log_print("driverd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
-		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
-							    : FRAGI_FAILURE_USAGE);
+		exit_code = refuse(&options,
+				   r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_USAGE,
+				   err.text[0] != '\0' ? err.text : frag_strerror(r));
 	} else if (r == 0) {
 		fragi_environment_check();
 		exit_code = run(&options);

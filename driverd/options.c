@@ -221,7 +221,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		.rest = "arguments of the application",
 	};
 
-	*options = (struct drv_options){0};
+	*options = (struct drv_options){.output.json = fragi_flags_want_json(&flags, argc, argv)};
 	r = fragi_flags_parse(&flags, argc, argv, NULL, &rest, err);
 	if (r == 0)
 		r = fragi_environment_trust(words.env_file, err);

@@ -188,7 +188,7 @@ int ctl_apply(int argc, char **argv)
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &code))
 		goto out;
-	code = ctl_service_output(output, &apply.json)
+	code = ctl_output(output, &apply.json)
 		       ? read_operands(&apply, flags.program, &operands, argv + rest, argc - rest)
 		       : CTL_USAGE;
 	if (code == CTL_OK)

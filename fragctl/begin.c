@@ -40,27 +40,6 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 	listener.call = NULL;
 }
 
-/*
- * Whether a command line that was refused asks for documents: the flags before the wrong one have
- * been read, and those behind it not.
- */
-static bool wants_json(const struct fragi_flags *flags, int argc, char **argv)
-{
-	const char *variable = getenv("FRAG_OUTPUT");
-	bool has_output = false;
-
-	for (size_t i = 0; i < flags->count; i++)
-		has_output |= strcmp(flags->flags[i].name, "output") == 0;
-	for (int i = 1; has_output && i < argc && strcmp(argv[i], "--") != 0; i++) {
-		bool is_flag = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
-
-		if (strcmp(argv[i], "-ojson") == 0 || strcmp(argv[i], "--output=json") == 0 ||
-		    (is_flag && i + 1 < argc && strcmp(argv[i + 1], "json") == 0))
-			return true;
-	}
-	return has_output && variable != NULL && strcmp(variable, "json") == 0;
-}
-
 static void print_verb_help(const struct fragi_flags *flags)
 {
 	struct fragi_flags own = *flags;
@@ -80,11 +59,11 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 		listener.call(flags, listener.context);
 		return false;
 	}
+	if (fragi_flags_want_json(flags, argc, argv))
+		ctl_fail_as_documents(true);
 	r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
 	if (r < 0) {
 		fragi_log_choose_format();
-		if (wants_json(flags, argc, argv))
-			ctl_fail_as_documents();
 		if (r == -ENOMEM)
 			*out_exit = ctl_fail(CTL_FAILED, "out of memory");
 		else

@@ -113,8 +113,11 @@ int ctl_refuse(const char *program, const char *format, ...) FRAG_PRINTF(2, 3);
 void ctl_complain(const char *format, ...) FRAG_PRINTF(1, 2);
 /* The document only, where failures are documents. */
 void ctl_fail_document(int code, enum fragi_failure failure, const char *sentence);
-/* From now on stdout gets failures too, by docs/service.schema.json. */
-void ctl_fail_as_documents(void);
+/*
+ * Whether stdout gets failures too from now on, by docs/service.schema.json. ctl_begin says so of a
+ * command line with --output json. Returns what held before.
+ */
+bool ctl_fail_as_documents(bool on);
 #define CTL_OUTPUT_FLAG(output)                                                                    \
 	{                                                                                          \
 		.name = "output", .letter = 'o', .value = "table|json",                            \

@@ -152,7 +152,7 @@ int ctl_doctor(int argc, char **argv)
 	if (!ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code))
 		goto out;
 	code = CTL_USAGE;
-	if (!ctl_service_output(output, &is_json))
+	if (!ctl_output(output, &is_json))
 		goto out;
 	node.address = driver.address_text;
 	if (workers) {

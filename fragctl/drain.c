@@ -236,7 +236,7 @@ int ctl_drain(int argc, char **argv)
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code))
 		goto out;
 	code = CTL_USAGE;
-	if (!ctl_service_output(output, &drain.json))
+	if (!ctl_output(output, &drain.json))
 		goto out;
 	if (operands.count != 1 || operands.items[0][0] == '\0' ||
 	    strlen(operands.items[0]) > FW_WORKER_NAME_MAX) {

@@ -214,7 +214,7 @@ int ctl_echo(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &echo.json) ? CTL_OK : CTL_USAGE;
+		code = ctl_output(output, &echo.json) ? CTL_OK : CTL_USAGE;
 		if (code == CTL_OK && operands.count != 2)
 			code = ctl_refuse(flags.program,
 					  "name an application and a flow; fragctl top shows them");

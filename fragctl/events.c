@@ -116,8 +116,8 @@ int ctl_events(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
-		code = ctl_service_output(output, &reading.json) ? ctl_filter_read(&reading.filter)
-								 : CTL_USAGE;
+		code = ctl_output(output, &reading.json) ? ctl_filter_read(&reading.filter)
+							 : CTL_USAGE;
 		if (code == CTL_OK)
 			code = ctl_driver_open_any(&reading.driver);
 		if (code == CTL_OK)

@@ -162,9 +162,8 @@ int ctl_explain(int argc, char **argv)
 			what = operands.items[1];
 			one.count = 1;
 		}
-		code = ctl_service_output(output, &e.json)
-			       ? ctl_one_name(&one, flags.program, false, &name)
-			       : CTL_USAGE;
+		code = ctl_output(output, &e.json) ? ctl_one_name(&one, flags.program, false, &name)
+						   : CTL_USAGE;
 		if (code == CTL_OK)
 			code = explain(&e, name, what);
 	}

@@ -33,9 +33,12 @@ void ctl_fail_put_document(const struct fw_failure *failure, int exit_code, FILE
 	ctl_json_end(&json);
 }
 
-void ctl_fail_as_documents(void)
+bool ctl_fail_as_documents(bool on)
 {
-	has_documents = true;
+	bool before = has_documents;
+
+	has_documents = on;
+	return before;
 }
 
 void ctl_fail_document(int code, enum fragi_failure failure, const char *sentence)

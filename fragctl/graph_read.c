@@ -33,31 +33,12 @@ int ctl_graph_check(struct ctl_graph *graph)
 	return exit_code;
 }
 
-static void fail_with(const struct frag_err *err, int code)
-{
-	char line[CTL_ERR_LINE_SIZE];
-
-	ctl_fail_document(code, fragi_err_failure(err), fragi_err_line(err, line, sizeof(line)));
-}
-
-/* All errors are printed; the document has the first. */
-static int refuse_invalid(struct ctl_graph *graph)
-{
-	int code = ctl_in_child(graph, ctl_graph_check);
-
-	if (code != CTL_OK && graph->diag.count > 0)
-		fail_with(&graph->diag.items[0], code);
-	return code;
-}
-
-int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
+/* Prints the errors. Returns CTL_OK, or the exit code of graph->failure. */
+static int read_graph(struct ctl_graph *graph)
 {
 	struct frag_err *err = &graph->failure;
-	int r;
+	int r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
 
-	*err = (struct frag_err)FRAG_ERR_INIT;
-	*out_help = false;
-	r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
 	if (r != CTL_OK)
 		return r;
 	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
@@ -73,15 +54,31 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	if (graph->spec != NULL)
 		fragi_spec_log_remarks(graph->spec);
 	if (r < 0 && graph->spec != NULL)
-		return refuse_invalid(graph);
-	if (r < 0) {
-		ctl_diag_print(&graph->diag);
-		if (graph->diag.count != 0)
-			*err = graph->diag.items[0];
-		frag_err_set(err, r, "%s", frag_strerror(r));
-		r = fragi_failure_exit(fragi_err_failure(err));
-		fail_with(err, r);
-		return r;
+		return ctl_in_child(graph, ctl_graph_check);
+	if (r == 0)
+		return CTL_OK;
+	ctl_diag_print(&graph->diag);
+	if (graph->diag.count != 0)
+		*err = graph->diag.items[0];
+	frag_err_set(err, r, "%s", frag_strerror(r));
+	return fragi_failure_exit(fragi_err_failure(err));
+}
+
+int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
+{
+	/* All errors are printed; the document has the first. */
+	bool as_documents = ctl_fail_as_documents(false);
+	char line[CTL_ERR_LINE_SIZE];
+	int code;
+
+	graph->failure = (struct frag_err)FRAG_ERR_INIT;
+	*out_help = false;
+	code = read_graph(graph);
+	ctl_fail_as_documents(as_documents);
+	if (code != CTL_OK) {
+		ctl_fail_document(code, fragi_err_failure(&graph->failure),
+				  fragi_err_line(&graph->failure, line, sizeof(line)));
+		return code;
 	}
 	assert(graph->spec != NULL && "a graph without an error has been read");
 	if (graph->spec->help_wanted) {

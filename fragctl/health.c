@@ -203,8 +203,7 @@ int ctl_health(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &health.json) ? read_time(&health, for_text)
-								: CTL_USAGE;
+		code = ctl_output(output, &health.json) ? read_time(&health, for_text) : CTL_USAGE;
 		if (code == CTL_OK)
 			code = ctl_one_name(&operands, flags.program, true, &health.name);
 		if (code == CTL_OK)

@@ -214,7 +214,7 @@ static void warn_of_broken(const struct fragi_library *const *libraries, size_t 
 {
 	for (size_t i = 0; i < count; i++)
 		if (libraries[i]->error != NULL)
-			ctl_fail(0, "%s", libraries[i]->error);
+			ctl_complain("%s", libraries[i]->error);
 }
 
 static int show(const struct catalogue *catalogue, const struct fragi_texts *operands,

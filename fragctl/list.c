@@ -49,8 +49,7 @@ int ctl_list(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code))
-		code = ctl_service_output(output, &json) ? list(&driver, json, measures)
-							 : CTL_USAGE;
+		code = ctl_output(output, &json) ? list(&driver, json, measures) : CTL_USAGE;
 	ctl_driver_close(&driver);
 	return code;
 }

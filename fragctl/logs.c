@@ -235,7 +235,7 @@ int ctl_logs(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &logs.json)
+		code = ctl_output(output, &logs.json)
 			       ? read_operand(&operands, copy, sizeof(copy), &logs.watch)
 			       : CTL_USAGE;
 		if (code == CTL_OK)

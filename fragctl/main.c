@@ -117,7 +117,6 @@ static int refuse_verb(const char *name)
 	size_t count = 0;
 	char advice[400];
 
-	fragi_log_choose_format();
 	if (name[0] == '-')
 		return ctl_fail(
 			CTL_USAGE,
@@ -129,27 +128,24 @@ static int refuse_verb(const char *name)
 			fragi_advise(advice, sizeof(advice), name, "verbs", names, count));
 }
 
-static int run_verb(const char *name, int argc, char **argv)
+/* argc and argv: of fragctl. NULL: it is refused, with *out_exit. */
+static const struct ctl_verb *choose_verb(const char *name, int argc, char **argv, int *out_exit)
 {
 	const struct ctl_verb *verb = find_verb(name);
 
-	if (verb == NULL)
-		return refuse_verb(name);
-	if (verb->run == NULL)
-		return ctl_fail(CTL_USAGE, "%s is not built yet", name);
-	ctl_begin_example(verb->example);
-	return verb->run(argc, argv);
+	if (verb != NULL && verb->run != NULL)
+		return verb;
+	fragi_log_choose_format();
+	ctl_fail_as_documents(fragi_flags_want_json(NULL, argc, argv));
+	*out_exit =
+		verb == NULL ? refuse_verb(name) : ctl_fail(CTL_USAGE, "%s is not built yet", name);
+	return NULL;
 }
 
-/* `fragctl help [VERB]` */
-static int help(const char *verb)
+static int run_verb(const struct ctl_verb *verb, int argc, char **argv)
 {
-	char *argv[] = {(char *)(uintptr_t)verb, (char *)(uintptr_t) "--help", NULL};
-
-	if (verb != NULL)
-		return run_verb(verb, 2, argv);
-	print_help(stdout);
-	return CTL_OK;
+	ctl_begin_example(verb->example);
+	return verb->run(argc, argv);
 }
 
 static bool is_any(const char *word, const char *a, const char *b, const char *c)
@@ -159,17 +155,29 @@ static bool is_any(const char *word, const char *a, const char *b, const char *c
 
 static int run(int argc, char **argv)
 {
+	const struct ctl_verb *verb;
+	int exit_code;
+
 	if (argc < 2) {
 		print_help(stderr);
 		return CTL_USAGE;
 	}
-	if (is_any(argv[1], "help", "--help", "-h"))
-		return help(argv[2]);
 	if (is_any(argv[1], "version", "--version", "-V")) {
 		printf("fragctl %s\n", FRAG_VERSION);
 		return CTL_OK;
 	}
-	return run_verb(argv[1], argc - 1, argv + 1);
+	if (!is_any(argv[1], "help", "--help", "-h")) {
+		verb = choose_verb(argv[1], argc, argv, &exit_code);
+		return verb != NULL ? run_verb(verb, argc - 1, argv + 1) : exit_code;
+	}
+	if (argc > 2) {
+		char *words[] = {argv[2], (char *)(uintptr_t) "--help", NULL};
+
+		verb = choose_verb(argv[2], argc, argv, &exit_code);
+		return verb != NULL ? run_verb(verb, 2, words) : exit_code;
+	}
+	print_help(stdout);
+	return CTL_OK;
 }
 
 int main(int argc, char **argv)

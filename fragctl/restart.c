@@ -52,7 +52,7 @@ int ctl_restart(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &json)
+		code = ctl_output(output, &json)
 			       ? ctl_one_name(&operands, flags.program, false, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK)

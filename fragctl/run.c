@@ -128,6 +128,10 @@ static int run(struct ctl_run_options *options)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
 	if (is_worker && access(options->graph.path, F_OK) < 0)
 		return become_role(options);
+	if (!is_worker && options->output.file != NULL &&
+	    fragi_summary_check(options->output.file, &err) < 0)
+		return ctl_fail(CTL_MISSING, "%s", err.text);
+	ctl_fail_as_documents(false); /* from here on the summary is the document */
 	r = ctl_graph_read(&options->graph, &help);
 	if (r != CTL_OK)
 		return drv_result_fail(&options->output, NULL, &options->graph.failure);
@@ -139,8 +143,6 @@ static int run(struct ctl_run_options *options)
 	}
 	if (is_worker)
 		return become_role(options);
-	if (options->output.file != NULL && fragi_summary_check(options->output.file, &err) < 0)
-		return ctl_fail(CTL_MISSING, "%s", err.text);
 	if (options->roles.driver && !options->roles.worker)
 		return become_role(options);
 	if (options->workers > 0 || options->roles.driver)
@@ -220,6 +222,7 @@ int ctl_run(int argc, char **argv)
 	};
 	int rest, exit_code;
 
+	ctl_fail_as_documents(fragi_flags_want_json(&flags, argc, argv));
 	exit_code = ctl_line_divide(&flags, argc, argv, &line);
 	if (exit_code != CTL_OK)
 		return exit_code;

@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool ctl_service_output(const char *text, bool *out_json)
-{
-	bool is_valid = ctl_output(text, out_json);
-
-	if (*out_json)
-		ctl_fail_as_documents();
-	return is_valid;
-}
-
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE])
 {
 	struct fragi_names names = {.text = out, .size = CTL_NAMES_SIZE};
@@ -30,7 +21,7 @@ const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE])
 int ctl_service_show_failure(const struct fw_failure *failure, bool json)
 {
 	if (json)
-		ctl_fail_as_documents();
+		ctl_fail_as_documents(true);
 	return ctl_fail_with(failure->code, "%s", failure->sentence);
 }
 
@@ -165,7 +156,7 @@ int ctl_service_show(int argc, char **argv, const char *program, const char *hea
 
 	if (!ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code))
 		goto out;
-	code = ctl_service_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
+	code = ctl_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
 	if (code == CTL_OK)
 		code = ctl_service_state(&driver, &reply);
 	if (code == CTL_OK) {

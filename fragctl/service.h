@@ -7,8 +7,6 @@
 
 /* What the verbs share that speak with a driver: how its answers are shown. */
 
-/* As ctl_output, for the verbs that command a driver: with json their failures are documents. */
-bool ctl_service_output(const char *text, bool *out_json);
 #define CTL_NAMES_SIZE 300
 /* "f1, f2, f3 and 997 more", of a list "f1, f2, ...". Returns out. */
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE]);

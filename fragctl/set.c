@@ -61,8 +61,7 @@ int ctl_set(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &options.json) ? read_operands(&operands)
-								 : CTL_USAGE;
+		code = ctl_output(output, &options.json) ? read_operands(&operands) : CTL_USAGE;
 		if (code == CTL_OK)
 			code = set(&options, operands.items[0], operands.items[1]);
 	}

@@ -187,7 +187,7 @@ int ctl_start(int argc, char **argv)
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &code))
 		goto out;
-	code = ctl_service_output(output, &start.output.json) ? check(&start) : CTL_USAGE;
+	code = ctl_output(output, &start.output.json) ? check(&start) : CTL_USAGE;
 	if (code == CTL_OK)
 		code = ctl_graph_take(&start.graph, flags.program, &operands, argv + rest,
 				      argc - rest);

@@ -124,7 +124,7 @@ int ctl_status(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &status.json)
+		code = ctl_output(output, &status.json)
 			       ? ctl_one_name(&operands, flags.program, true, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK)

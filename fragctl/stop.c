@@ -105,7 +105,7 @@ int ctl_stop(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &options.json)
+		code = ctl_output(output, &options.json)
 			       ? ctl_one_name(&operands, flags.program, options.all, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK && options.all && name != NULL)

@@ -139,8 +139,7 @@ int ctl_swap(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &swap.json) ? read_words(&swap, &operands)
-							      : CTL_USAGE;
+		code = ctl_output(output, &swap.json) ? read_words(&swap, &operands) : CTL_USAGE;
 		if (code == CTL_OK)
 			code = run(&swap);
 	}

@@ -200,9 +200,10 @@ int ctl_tests_read(struct ctl_tests *tests, const char *path)
 	if (root != NULL)
 		read_all(&reading, root);
 	ctl_diag_print(&reading.diag);
-	if (reading.diag.count > 0)
+	if (reading.diag.count > 0) {
 		exit_code = CTL_USAGE;
-	else if (tests->count == 0)
+		ctl_fail_document(exit_code, FRAGI_FAILURE_USAGE, reading.diag.items[0].text);
+	} else if (tests->count == 0)
 		exit_code = ctl_fail(CTL_FAILED, "out of memory");
 	fragi_diag_fini(&reading.diag);
 	free(absolute);

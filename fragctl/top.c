@@ -204,7 +204,7 @@ int ctl_top(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_service_output(output, &top.json)
+		code = ctl_output(output, &top.json)
 			       ? ctl_one_name(&operands, flags.program, true, &top.name)
 			       : CTL_USAGE;
 		choose_locale();

@@ -32,6 +32,7 @@ int ctl_report_verb(int argc, char **argv, const char *program, const char *head
 			    : CTL_USAGE;
 	if (exit_code != CTL_OK)
 		goto out;
+	ctl_fail_as_documents(false); /* ctl_report prints the one document */
 	exit_code = ctl_graph_read(&graph, &help);
 	if (exit_code == CTL_OK && !help)
 		exit_code = ctl_in_child(&graph, work);

@@ -603,3 +603,103 @@ class Usage(Fragctl):
             self.assertTrue(p.stdout)
         p = self.fragctl()
         self.assertEqual((p.wait(), p.stdout), (2, ""))
+
+
+# What is refused, by verb: wrong flags, words too few and too many, names of nothing, wrong values.
+REFUSED = {
+    "inspect": ("--bogus", "--library-path", "nosuch", "libnosuch.so"),
+    "validate": ("--bogus", "", "a b", "nothing.yaml", "bad.yaml", "good.yaml --set x", "good.yaml -- --nope 1"),
+    "describe": ("--bogus", "", "nothing.yaml", "bad.yaml"),
+    "test": ("--bogus", "", "a b", "nothing.yaml", "good.yaml --tests bad.yaml"),
+    "run": ("--bogus", "", "a b", "nothing.yaml", "bad.yaml", "-e nosuch!x", "--workers x good.yaml",
+            "--worker 2 good.yaml", "--fragments a good.yaml", "--top --in-process good.yaml",
+            "good.yaml --summary /nowhere/x", "good.yaml -- --nope", "--driver --address x:y good.yaml"),
+    "start": ("--bogus", "", "nothing.yaml", "bad.yaml", "-e nosuch!x", "good.yaml --start-timeout 3",
+              "good.yaml --name a.b", "good.yaml --summary x"),
+    "stop": ("--bogus", "", "a.b", "a b", "x --timeout 3", "x --address x:y"),
+    "restart": ("--bogus", "", "a.b"),
+    "apply": ("--bogus", "", "x", "x nothing.yaml", "x bad.yaml", "x -e nosuch!x", "a.b good.yaml"),
+    "set": ("--bogus", "", "x", "a.b c.d.e=1"),
+    "swap": ("--bogus", "", "x", "x y"),
+    "list": ("--bogus", "x"),
+    "status": ("--bogus", "a b", "a.b"),
+    "logs": ("--bogus", "", "a.b.c", "x --since zz"),
+    "events": ("--bogus", "x", "--since zz"),
+    "top": ("--bogus", "a b", "a.b"),
+    "explain": ("--bogus", "", "a b c d"),
+    "health": ("--bogus", "a b", "--for 3"),
+    "echo": ("--bogus", "", "a", "a b -n x", "a b --every 1ms"),
+    "workers": ("--bogus", "x"),
+    "drain": ("--bogus", "", "a b"),
+    "doctor": ("--bogus", "x"),
+}
+
+
+class Documents(Fragctl):
+    """What is refused is a document where documents are asked for, and else as without."""
+
+    def run_line(self, program, *words):
+        p = self.start(program, *words)
+        return p.wait(), p.stdout, re.sub(r"(?m)^[0-9T:.-]+Z ", "", p.stderr)
+
+    def is_document(self, expected, program, *words):
+        code, out, err = self.run_line(program, *words)
+        self.assertEqual((code, err), expected)
+        document = json.loads(out)
+        if "valid" in document:  # of validate and describe
+            self.assertEqual((document["valid"], bool(document["errors"])), (False, True))
+        else:
+            self.assertEqual(document["exit_code"], code)
+            self.assertTrue(document["failure"]["sentence"])
+
+    def in_both_orders(self, program, verb, line):
+        words = line.split()
+        with self.subTest(program=program, verb=verb, line=line):
+            code, out, err = self.run_line(program, *verb, *words)
+            self.assertEqual((code in (2, 3), out), (True, ""), err)
+            end = words.index("--") if "--" in words else len(words)
+            self.is_document((code, err), program, *verb, "-o", "json", *words)
+            if line not in ("--library-path", "--address"):  # of which it would be the value
+                words[end:end] = ["--output=json"]
+                self.is_document((code, err), program, *verb, *words)
+
+    def test_of_every_verb(self):
+        self.write("bad.yaml", "frag: 1\napplication: app\noperatorz: {}\n")
+        self.write("good.yaml", "frag: 1\napplication: app\noperators: {tx: {type: ping_tx}, rx: {type: ping_rx}}\n"
+                                "flows: [tx -> rx]\n")
+        self.env["FRAG_ADDRESS"] = "127.0.0.1:1"
+        verbs = re.findall(r"^  (\w+) ", self.run_line("fragctl", "help")[1], re.M)
+        self.assertEqual([v for v in verbs if "table|json" in self.run_line("fragctl", v, "--help")[1]], list(REFUSED))
+        for verb, lines in REFUSED.items():
+            for line in lines:
+                self.in_both_orders("fragctl", [verb], line)
+
+    def test_of_no_verb_and_of_verbs_without_documents(self):
+        for words in (("bogus",), ("record",), ("help", "bogus"), ("--bogus",)):
+            self.is_document((2, self.run_line("fragctl", *words)[2]), "fragctl", *words, "-o", "json")
+        for words in ((), ("list",), ("help",)):
+            code, out, err = self.run_line("fragctl", "-o", "json", *words)
+            self.assertEqual((code, err), (2, "fragctl: unknown flag -o; flags follow the verb, fragctl --help lists verbs"))
+            self.assertEqual(json.loads(out)["failure"]["code"], "usage")
+        for words in (("key", "new"), ("graph", "x"), ("web",)):
+            code, out, err = self.run_line("fragctl", *words, "-o", "json")
+            self.assertEqual((code, json.loads(out)["exit_code"]), (2, 2))
+            self.env["FRAG_OUTPUT"] = "json"  # not theirs
+            self.assertEqual(self.run_line("fragctl", words[0], "--bogus")[:2], (2, ""))
+            del self.env["FRAG_OUTPUT"]
+        self.assertEqual(self.run_line("fragctl", "trace", "-o", "json")[:2], (2, ""))  # a file
+
+    def test_of_driverd(self):
+        self.write("bad.yaml", "frag: 1\n")
+        for line in ("--bogus", "--address", "word", "--start-timeout 3", "--allow-user nobody-there",
+                     "--app nothing.yaml", "--app bad.yaml", "--app %s --summary /nowhere/x" % self.app,
+                     "--app %s --address x:y" % self.app, "--app %s --key-file /nowhere" % self.app):
+            self.in_both_orders("driverd", [], line)
+
+    def test_by_the_environment(self):
+        for program, words in (("fragctl", ("bogus",)), ("fragctl", ("list", "--bogus")), ("driverd", ("--bogus",))):
+            plain = self.run_line(program, *words)
+            self.env["FRAG_OUTPUT"] = "json"
+            self.is_document((2, plain[2]), program, *words)
+            self.assertEqual(self.run_line(program, *words, "-o", "table"), plain)
+            del self.env["FRAG_OUTPUT"]

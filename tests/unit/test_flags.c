@@ -111,6 +111,49 @@ Test(flags, refusals_say_what_to_do)
 	}
 }
 
+/* The last one holds, as of every flag; what follows `--` is the application's. */
+Test(flags, a_command_line_asks_for_documents)
+{
+	const char *out = NULL;
+	const struct fragi_flag own = {.name = "output", .value = "table|json", .text = &out},
+				file = {.name = "output", .value = "FILE", .text = &out};
+	const struct fragi_flags with = {.flags = &own, .count = 1},
+				 with_file = {.flags = &file, .count = 1};
+	static const struct {
+		const char *words[4];
+		bool wants;
+	} cases[] = {
+		{{"-o", "json"}, true},
+		{{"-ojson"}, true},
+		{{"--output=json", "--bogus"}, true},
+		{{"--bogus", "--output", "json"}, true},
+		{{"-o", "table", "-o", "json"}, true},
+		{{"-o", "json", "-o", "table"}, false},
+		{{"-o"}, false},
+		{{"json"}, false},
+		{{"--outputs=json"}, false},
+		{{"--", "-o", "json"}, false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		char *argv[6] = {(char *)(uintptr_t) "prog"};
+		int argc = 1;
+
+		for (; argc <= 4 && cases[i].words[argc - 1] != NULL; argc++)
+			argv[argc] = (char *)(uintptr_t)cases[i].words[argc - 1];
+		cr_expect_eq(fragi_flags_want_json(&with, argc, argv), cases[i].wants, "%zu", i);
+		cr_expect_eq(fragi_flags_want_json(NULL, argc, argv), cases[i].wants, "%zu", i);
+		cr_expect_eq(fragi_flags_want_json(&flags, argc, argv), cases[i].wants, "%zu", i);
+		cr_expect_not(fragi_flags_want_json(&with_file, argc, argv), "%zu", i);
+	}
+	setenv("FRAG_OUTPUT", "json", 1);
+	cr_expect(fragi_flags_want_json(&with, 0, NULL));
+	cr_expect(fragi_flags_want_json(NULL, 0, NULL));
+	cr_expect_not(fragi_flags_want_json(&flags, 0, NULL), "it has no such flag");
+	setenv("FRAG_OUTPUT", "table", 1);
+	cr_expect_not(fragi_flags_want_json(&with, 0, NULL));
+}
+
 Test(flags, no_memory_is_reported)
 {
 	fragi_alloc_fail_after(0, 1);

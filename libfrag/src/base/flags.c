@@ -207,6 +207,26 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 	return 0;
 }
 
+bool fragi_flags_want_json(const struct fragi_flags *flags, int argc, char **argv)
+{
+	const struct fragi_flag *output = flags != NULL ? flag_find(flags, "output", 6) : NULL;
+	const char *wanted = flags == NULL || output != NULL ? getenv("FRAG_OUTPUT") : NULL;
+
+	if (output != NULL && strcmp(output->value, "table|json") != 0)
+		return false;
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		bool takes_next = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
+
+		if (takes_next)
+			wanted = argv[i + 1]; /* or the NULL behind the last word */
+		else if (strncmp(argv[i], "-o", 2) == 0)
+			wanted = argv[i] + 2;
+		else if (strncmp(argv[i], "--output=", 9) == 0)
+			wanted = argv[i] + 9;
+	}
+	return wanted != NULL && strcmp(wanted, "json") == 0;
+}
+
 #define HELP_COLUMNS 100
 #define HELP_LEFT 45 /* where what a flag does begins */
 

@@ -56,6 +56,13 @@ struct fragi_flags {
  */
 FRAGI_API int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 				struct fragi_texts *operands, int *rest, struct frag_err *err);
+/*
+ * Whether a command line asks for documents by `--output json`, also one that does not parse: the
+ * flags in front of a wrong one have been read, and those behind it not. One for a program without
+ * a flag --output does, too, but not by the environment; one whose --output is a file does not.
+ * - flags: NULL: those of a program without flags
+ */
+FRAGI_API bool fragi_flags_want_json(const struct fragi_flags *flags, int argc, char **argv);
 /* What --help prints. */
 FRAGI_API void fragi_flags_help(const struct fragi_flags *flags, FILE *out);
 
