@@ -138,9 +138,9 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	(void)connection;
 	driver->connection = NULL;
 	fail_with(driver, reason != 0 ? reason : -ECONNRESET,
-		  reason == -EKEYREJECTED ? FRAGI_FAILURE_KEY_REFUSED
-		  : reason == -EACCES     ? FRAGI_FAILURE_USER_REFUSED
-					  : FRAGI_FAILURE_DRIVER_LOST,
+		  reason == -EKEYREJECTED                   ? FRAGI_FAILURE_KEY_REFUSED
+		  : reason == -EACCES && driver->is_reached ? FRAGI_FAILURE_USER_REFUSED
+							    : FRAGI_FAILURE_DRIVER_LOST,
 		  sentence);
 }
 

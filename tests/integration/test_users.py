@@ -181,6 +181,34 @@ class TwoUsers(cluster.ClusterTest):
         self.assertEqual(client.wait(), 5, client.stderr)
         self.assertRegex(client.stderr, "a process of user nobody listens there, and fragctl, which runs as user root")
 
+    def test_a_client_that_may_not_look_claims_no_driver(self):
+        """A folder that it may not enter hides whether there is a socket; one that it may shows it."""
+        above = self.path("machine")
+        folder = os.path.join(above, "frag")
+        os.makedirs(folder, 0o700)
+        os.chmod(above, 0o755)
+
+        def asks(address, code, sentence, *flags):
+            client = self.start("fragctl", "list", "--address", address, *flags, prefix=AS_NOBODY, env={"XDG_RUNTIME_DIR": above})
+            self.assertEqual(client.wait(), code, client.stderr)
+            self.assertIn(sentence, client.stderr)
+
+        denied = ("fragctl: you have no permission for a driver at port %s of this machine, if there is one: its socket "
+                  "is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)")
+        asks("127.0.0.1:1", 5, denied % 1)
+        os.chmod(folder, 0o711)
+        asks("127.0.0.1:1", 3, "there is no driver at 127.0.0.1:1: ")
+        keys, own = self.path("frag.key"), self.path("own.key")
+        self.assertEqual(self.start("fragctl", "key", "new", keys).wait(), 0)
+        shutil.copy(keys, own)
+        os.chown(own, NOBODY, NOBODY)
+        d = self.driver(self.app, "-v", "--key-file", keys, env={"RUNTIME_DIRECTORY": folder})
+        d.wait_line("for clients of this machine")
+        for mode in (0o711, 0o700):
+            os.chmod(folder, mode)
+            asks(self.address, 5, denied % self.tcp()[1])
+            asks(self.address, 0, "", "--key-file", own)
+
     def test_a_folder_that_somebody_else_made_first_keeps_nobody_from_his_driver(self):
         user = 10000 + os.getpid() % 50000  # another run of this test has another one
         folder = "/tmp/frag-%d" % user
