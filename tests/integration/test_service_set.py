@@ -101,8 +101,8 @@ class Set(ServiceTest):
         w.wait_line(r"left\.dial: begins with 8")
 
     def test_an_answer_comes_before_the_driver_ends(self):
-        """Its disk takes 0.2 s for what was set, and it is told to end meanwhile: longer than clients
-        are given to take an answer, less than the second that it waits for the disk."""
+        """Its disk takes 0.2 s for what was set, and it is told to end meanwhile: that is longer
+        than clients have to take an answer, and less than the second that it waits."""
         slow = self.path("slow")
         d, _ = self.serve("--state-dir", self.path("state"), workers=("a",),
                           prefix=("env", "LD_PRELOAD=" + SLOW_DISK, "FRAG_TEST_SLOW_DISK=" + slow))

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Memory of the operators' objects, linked with --wrap: one allocation fails, and what is kept shows. */
+/*
+ * Memory of the operators' objects, linked with --wrap: one allocation fails, and what is kept
+ * shows.
+ */
 #define LIVE_MAX 4096
 static struct {
 	bool is_on;
