@@ -71,6 +71,8 @@
 #define DRV_SETS_MINOR 4
 #define DRV_MOVES_MINOR 6  /* of workers that know how a host goes on in another process */
 #define DRV_LEASES_MINOR 8 /* of workers that end a host with its lease */
+/* Of a worker before FW_GPU_LIMIT_MINOR. */
+#define DRV_NO_GPU_LIMIT "its frag is older and knows no gpuMemoryLimit; install this one there"
 /*
  * Lines of an application, with their bytes; of all applications together about twice the bytes of
  * 64. They are not kept over the end of the driver.

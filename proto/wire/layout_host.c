@@ -16,6 +16,7 @@ LAYOUT(host_create, struct fw_host_create, HostCreate, NULL) = {
 	TEXTS(host_create, transports, transport_count, FW_TRANSPORTS_MAX),
 	FIELD(host_create, cpu_limit),
 	FIELD(host_create, memory_limit_bytes),
+	FIELD(host_create, gpu_memory_limit_bytes),
 	KEY(host_create, data_key, "a data key of another length"),
 	KEY(host_create, variables_key, "a key of variables of another length"),
 	FIELD(host_create, may_restart),

@@ -64,12 +64,13 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 15
+#define FW_PROTOCOL_MINOR 16
 #define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
 #define FW_TAP_MINOR 10         /* ... HOST_TAP */
 #define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */
 #define FW_EXAMINE_MINOR 12     /* ... EXAMINE */
 #define FW_TRACE_MINOR 14       /* ... HOST_TAP with traces */
+#define FW_GPU_LIMIT_MINOR 16   /* ... gpu_memory_limit_bytes */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -168,8 +169,9 @@ struct fw_host_create {
 	/* that this host opens; none: no flow leaves it, or the driver is of minor 1 */
 	const char **transports;
 	uint32_t transport_count;
-	uint32_t cpu_limit;          /* thousandths of a core; 0: none */
-	uint64_t memory_limit_bytes; /* 0: none */
+	uint32_t cpu_limit;              /* thousandths of a core; 0: none */
+	uint64_t memory_limit_bytes;     /* 0: none */
+	uint64_t gpu_memory_limit_bytes; /* of all GPUs together; 0: none */
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];

@@ -179,6 +179,71 @@ class Memory(Gpu):
         self.assertIn("GPU 0 is Fake 0", r.stdout)
 
 
+LIMITED = """frag: 1
+application: app
+extensions: [libgpu.so]
+fragments:
+  a:
+    host: %s
+    resources:
+      one: {type: block_memory_pool, storage_type: 1, block_size: 64K, num_blocks: 16}
+      two: {type: block_memory_pool, storage_type: 1, block_size: 64K, num_blocks: 16}
+    operators:
+      tx:
+        type: ping_tensor_tx
+        parameters: {allocator: $one, storage_type: device}
+        conditions: [{type: count, count: 20}]
+    requirements: {gpuMemoryLimit: %s}
+  b:
+    host: two
+    operators:
+      rx: {type: gpu_sink, parameters: {use_gpu: false}}
+    requirements: {gpuMemoryLimit: 1Mi}
+flows: [a.tx -> b.rx]
+"""
+
+
+class Limited(Gpu):
+    """gpuMemoryLimit, which holds for a host. Its two pools take 2 MiB."""
+
+    def run_with(self, host, limit):
+        return self.fragctl("run", LIMITED % (host, limit), "--workers", "1")
+
+    def test_all_of_it_may_be_used_and_no_byte_more(self):
+        r = self.run_with("one", "2Mi")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertNotIn("gpuMemoryLimit", r.stderr)
+        r = self.run_with("one", str((2 << 20) - 1))
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("a.two: there is no memory for 16 blocks of 65536 bytes: 1048576 bytes of GPU "
+                      "memory are more than this host may still have: its gpuMemoryLimit is "
+                      "2097151 bytes, and 1048576 are in use", r.stderr)
+
+    def test_validate_warns_of_pools_that_are_beyond_it(self):
+        r = self.fragctl("validate", LIMITED % ("one", "1Mi"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("a: its pools take 2 MiB of GPU memory, and its gpuMemoryLimit is 1 MiB; "
+                      "raise it", r.stderr)
+        self.assertNotIn("gpuMemoryLimit", self.fragctl("validate", LIMITED % ("one", "2Mi")).stderr)
+
+    def test_fragments_of_a_host_have_the_sum(self):
+        r = self.run_with("two", "1Mi")
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_a_run_in_one_process_has_the_same(self):
+        r = self.fragctl("run", LIMITED % ("two", "1000K"))
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("its gpuMemoryLimit is 2072576 bytes", r.stderr)
+
+    def test_a_tensor_that_is_beyond_it_fails_its_operator(self):
+        text = APP % ("{type: stream_ordered_allocator, device_memory_initial_size: 0, "
+                      "device_memory_max_size: 1M}", "device")
+        r = self.fragctl("run", text + "requirements: {gpuMemoryLimit: 1000}\n")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("2048 bytes of GPU memory are more than this host may still have: its "
+                      "gpuMemoryLimit is 1000 bytes, and 0 are in use", r.stderr)
+
+
 class Between(Gpu):
     """Tensors that go to another host, whole."""
 

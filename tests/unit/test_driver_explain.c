@@ -232,6 +232,48 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 	cr_expect_str_eq(all->placements[0].no_limits, "/sys/fs/cgroup is read-only");
 }
 
+/* Hosts enforce it themselves, control groups or not. */
+WORLD_TEST(driver_explain, a_limit_of_gpu_memory_travels_with_the_host, world_init)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {a: {type: t}}, requirements: {gpuMemoryLimit: 5Gi}}\n"
+		"  f2: {operators: {a: {type: t}}, requirements: {gpuMemoryLimit: 3Gi}}\n"
+		"  f3: {operators: {a: {type: t}}, host: own, requirements: {memory: 1Gi}}\n";
+	const struct fw_host_create *create;
+
+	client_hello(w, CLIENT, "top");
+	hello_by(w, 1, "a", NULL,
+		 (struct fw_hello){
+			 .node = "n", .memory_bytes = 2 * GIB, .no_limits = "it has no groups"});
+	app(w, text);
+	create = &must_take(w, 1, FW_HOST_CREATE)->create;
+	cr_expect_str_eq(create->fragments[0], "f1");
+	cr_expect_eq(create->gpu_memory_limit_bytes, 8 * GIB, "the sum of its fragments");
+	create = &must_take(w, 1, FW_HOST_CREATE)->create;
+	cr_expect_str_eq(create->fragments[0], "f3");
+	cr_expect_eq(create->gpu_memory_limit_bytes, 0);
+	cr_expect_null(strstr(w->log, "are not enforced"), "%s", w->log);
+	cr_expect_str_eq(explained(w, "app", "f1")->placements[0].no_limits, "");
+}
+
+/* A host of an older worker does not count its memory of GPUs. */
+WORLD_TEST(driver_explain, a_limit_of_gpu_memory_needs_a_worker_that_knows_it, world_init)
+{
+	static const char why[] =
+		"its frag is older and knows no gpuMemoryLimit; install this one there";
+	static const char text[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {a: {type: t}}, requirements: {gpuMemoryLimit: 5Gi}}\n";
+
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	w->core->sessions[0]->minor = FW_GPU_LIMIT_MINOR - 1;
+	app(w, text);
+	cr_expect_not_null(strstr(w->log, why), "%s", w->log);
+	cr_expect_str_eq(explained(w, "app", "f1")->placements[0].no_limits, why);
+}
+
 /* What needs none does not wait for the driver of NVIDIA, and what needs one waits for it alone. */
 WORLD_TEST(driver_explain, gpus_may_be_known_later_than_their_worker, world_init)
 {

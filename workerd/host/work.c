@@ -15,6 +15,7 @@
 #include <base/secret.h>
 #include <base/stamp.h>
 #include <base/units.h>
+#include <data/gpu_limit.h>
 #include <run/crash.h>
 #include <var/variable.h>
 #include <workerd/host/host.h>
@@ -218,6 +219,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	}
 	if (root != NULL && *root != '\0')
 		work->source.source.app_folder = root;
+	fragi_gpu_limit_set(action->request->create.gpu_memory_limit_bytes);
 	work->config = (struct fragi_run_config){
 		.fragments = work->fragments,
 		.ledger_fd = work->ledger_fd,

@@ -54,27 +54,23 @@ static const char *required_text(const struct drv_app *app,
 	return drv_text(app->core, "%s", text);
 }
 
-static bool has_limit(const struct fragi_spec_requirements *own)
-{
-	for (int i = 0; i < FRAGI_AMOUNTS; i++)
-		if (own->limit[i] != 0)
-			return true;
-	return false;
-}
-
-/* Cores and memory alone have controllers. */
+/* Cores and memory have controllers, and hosts count their memory of GPUs. */
 static const char *no_limits_text(const struct drv_app *app, const struct drv_host *host,
 				  const struct fragi_spec_requirements *own)
 {
-	if (host == NULL || host->now.session == NULL || !has_limit(own))
+	const struct drv_session *session = host != NULL ? host->now.session : NULL;
+
+	if (session == NULL)
 		return "";
-	if (host->now.session->no_limits[0] != '\0')
-		return host->now.session->no_limits;
-	if (own->limit[FRAGI_AMOUNT_GPU] != 0 || own->limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 ||
-	    own->limit[FRAGI_AMOUNT_SHARED_MEMORY] != 0)
+	if (session->no_limits[0] != '\0' &&
+	    (own->limit[FRAGI_AMOUNT_CPU] != 0 || own->limit[FRAGI_AMOUNT_MEMORY] != 0))
+		return session->no_limits;
+	if (own->limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 && session->minor < FW_GPU_LIMIT_MINOR)
+		return drv_text(app->core, "%s", DRV_NO_GPU_LIMIT);
+	if (own->limit[FRAGI_AMOUNT_GPU] != 0 || own->limit[FRAGI_AMOUNT_SHARED_MEMORY] != 0)
 		return drv_text(
 			app->core,
-			"only cpuLimit and memoryLimit are enforced (memory that is shared counts as memory)");
+			"only cpuLimit, memoryLimit and gpuMemoryLimit are enforced (memory that is shared counts as memory)");
 	return "";
 }
 

@@ -41,7 +41,7 @@ static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
 			return 0;
 		sum += own;
 	}
-	return sum < UINT32_MAX || amount == FRAGI_AMOUNT_MEMORY ? sum : UINT32_MAX;
+	return sum < UINT32_MAX || fragi_amount_is_size(amount) ? sum : UINT32_MAX;
 }
 
 /* A worker that has got the source of the application is not sent it with each host. */
@@ -97,6 +97,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.is_beside = is_beside,
 		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
 		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
+		.gpu_memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_GPU_MEMORY),
 	};
 	memcpy(message.create.data_key, app->keys.data, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->keys.variables, FW_VARIABLES_KEY_BYTES);

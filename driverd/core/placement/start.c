@@ -146,13 +146,17 @@ static void note_limits(struct drv_app *app)
 		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
 		const struct drv_session *session = app->fragments[f].host->now.session;
 		const int64_t *limit = fragment->requirements.limit;
+		const char *why = "";
 
-		if (session->no_limits[0] == '\0' ||
-		    (limit[FRAGI_AMOUNT_CPU] == 0 && limit[FRAGI_AMOUNT_MEMORY] == 0))
+		if (limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 && session->minor < FW_GPU_LIMIT_MINOR)
+			why = DRV_NO_GPU_LIMIT;
+		if (limit[FRAGI_AMOUNT_CPU] != 0 || limit[FRAGI_AMOUNT_MEMORY] != 0)
+			why = session->no_limits[0] != '\0' ? session->no_limits : why;
+		if (why[0] == '\0')
 			continue;
 		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
 			"the limits of %s are not enforced on worker %s: %s", fragment->name,
-			session->name, session->no_limits);
+			session->name, why);
 		return;
 	}
 }

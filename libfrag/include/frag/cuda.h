@@ -103,6 +103,23 @@ FRAG_API int frag_stream_wait(struct frag_device gpu, void *stream, struct frag_
  */
 FRAG_API int frag_tick_await_stream(struct frag_tick *tick);
 
+/*
+ * Counts memory of GPUs that is taken without frag, by an operator (cudaMalloc) or by a library
+ * that it uses, in what this host may have: requirements: {gpuMemoryLimit}, of all GPUs together.
+ * frag counts what its allocators take itself. Without a limit these do nothing.
+ * - err: receives the sentence of a refusal; NULL is accepted
+ * Returns 0; -ENOMEM: it is more than is left, and was not counted.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int frag_gpu_memory_take(uint64_t bytes, struct frag_err *err);
+/* Of memory that was given back. Thread: any. Blocks: no. RT-safe: yes. */
+FRAG_API void frag_gpu_memory_give(uint64_t bytes);
+/*
+ * Returns the bytes that this host may still take; UINT64_MAX: there is no limit.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API uint64_t frag_gpu_memory_left(void);
+
 FRAG_END_DECLS
 
 #endif

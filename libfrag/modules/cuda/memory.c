@@ -4,6 +4,9 @@
 #define LOG_TOPIC "cuda"
 #include <base/log.h>
 
+#include <data/gpu_limit.h>
+#include <frag/cuda.h>
+
 #include "device.h"
 #include "module.h"
 
@@ -69,12 +72,35 @@ static int memory_alloc(struct frag_device device, size_t size, void **out_memor
 			struct frag_err *err)
 {
 	const struct cuda_device *gpu;
+	bool is_pinned = device.type == FRAG_DEVICE_CUDA_HOST;
 	int r = enter_gpu_of(device, &gpu, err);
 
 	if (r < 0)
 		return r;
-	r = alloc_in_context(gpu, device.type, size, out_memory, err);
+	if (!is_pinned)
+		r = frag_gpu_memory_take(size, err);
+	if (r == 0) {
+		r = alloc_in_context(gpu, device.type, size, out_memory, err);
+		if (r < 0 && !is_pinned)
+			frag_gpu_memory_give(size);
+	}
 	cuda_device_leave();
+	return r;
+}
+
+static int free_in_context(const struct cuda_device *gpu, CUdeviceptr memory, struct frag_err *err)
+{
+	size_t size = 0;
+	int r = 0;
+
+	if (fragi_gpu_limit() != 0)
+		r = cuda_check(cu.cuMemGetAddressRange_v2(NULL, &size, memory), err,
+			       "GPU %d (%s): cuMemGetAddressRange", (int)gpu->id, gpu->name);
+	if (r == 0)
+		r = cuda_check(cu.cuMemFree_v2(memory), err, "GPU %d (%s): cuMemFree", (int)gpu->id,
+			       gpu->name);
+	if (r == 0)
+		frag_gpu_memory_give(size);
 	return r;
 }
 
@@ -88,8 +114,7 @@ static void memory_free(struct frag_device device, void *memory)
 	if (r == 0) {
 		r = device.type == FRAG_DEVICE_CUDA_HOST
 			    ? cuda_check(cu.cuMemFreeHost(memory), &err, "cuMemFreeHost")
-			    : cuda_check(cu.cuMemFree_v2(address(memory)), &err,
-					 "GPU %d (%s): cuMemFree", (int)gpu->id, gpu->name);
+			    : free_in_context(gpu, address(memory), &err);
 		cuda_device_leave();
 	}
 	if (r < 0)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <pthread.h>
 
 #define LOG_TOPIC "cuda"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <data/gpu_limit.h>
+#include <frag/cuda.h>
 
 #include "device.h"
 #include "module.h"
@@ -17,6 +20,10 @@ struct fragi_cuda_pool {
 	const struct cuda_device *gpu;
 	CUmemoryPool pool;
 	CUstream stream;
+	uint64_t keep_bytes;
+	/* Where the host has a limit: what is in use, and what of the limit the pool has. */
+	pthread_mutex_t lock;
+	uint64_t used_bytes, held_bytes;
 };
 
 static CUdeviceptr address(const void *memory)
@@ -24,7 +31,60 @@ static CUdeviceptr address(const void *memory)
 	return (CUdeviceptr)(uintptr_t)memory;
 }
 
-static int alloc_in_context(struct fragi_cuda_pool *pool, size_t size, CUdeviceptr *out,
+/* The pool takes of the limit what is beyond the free memory that it has kept. */
+static int hold(struct fragi_cuda_pool *pool, size_t size, size_t *out_more, struct frag_err *err)
+{
+	size_t more = 0, kept;
+	int r = 0;
+
+	*out_more = 0;
+	if (fragi_gpu_limit() == 0)
+		return 0;
+	pthread_mutex_lock(&pool->lock);
+	kept = (size_t)(pool->held_bytes - pool->used_bytes);
+	if (size > kept) {
+		more = size - kept;
+		r = frag_gpu_memory_take(more, err);
+	}
+	if (r == 0) {
+		pool->used_bytes += size;
+		pool->held_bytes += more;
+		*out_more = more;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return r;
+}
+
+/* The driver has refused what was held. */
+static void hold_no_more(struct fragi_cuda_pool *pool, size_t size, size_t more)
+{
+	if (fragi_gpu_limit() == 0)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->used_bytes -= size;
+	pool->held_bytes -= more;
+	pthread_mutex_unlock(&pool->lock);
+	frag_gpu_memory_give(more);
+}
+
+/* Memory was given back: the pool keeps so much of it as the driver does. */
+static void release(struct fragi_cuda_pool *pool, size_t size)
+{
+	uint64_t held;
+
+	if (fragi_gpu_limit() == 0)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->used_bytes -= size;
+	held = pool->used_bytes > pool->keep_bytes ? pool->used_bytes : pool->keep_bytes;
+	if (pool->held_bytes > held) {
+		frag_gpu_memory_give(pool->held_bytes - held);
+		pool->held_bytes = held;
+	}
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static int take_from_driver(struct fragi_cuda_pool *pool, size_t size, CUdeviceptr *out,
 			    struct frag_err *err)
 {
 	const struct cuda_device *gpu = pool->gpu;
@@ -44,8 +104,32 @@ static int alloc_in_context(struct fragi_cuda_pool *pool, size_t size, CUdevicep
 	return r;
 }
 
-static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_t keep_bytes,
-		     struct frag_err *err)
+static int alloc_in_context(struct fragi_cuda_pool *pool, size_t size, CUdeviceptr *out,
+			    struct frag_err *err)
+{
+	size_t more;
+	int r = hold(pool, size, &more, err);
+
+	if (r < 0)
+		return r;
+	r = take_from_driver(pool, size, out, err);
+	if (r < 0)
+		hold_no_more(pool, size, more);
+	return r;
+}
+
+static int give_to_driver(struct fragi_cuda_pool *pool, CUdeviceptr memory, size_t size,
+			  struct frag_err *err)
+{
+	int r = cuda_check(cu.cuMemFreeAsync(memory, pool->stream), err,
+			   "GPU %d (%s): cuMemFreeAsync", (int)pool->gpu->id, pool->gpu->name);
+
+	if (r == 0)
+		release(pool, size);
+	return r;
+}
+
+static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, struct frag_err *err)
 {
 	const struct cuda_device *gpu = pool->gpu;
 	const CUmemPoolProps properties = {
@@ -53,7 +137,7 @@ static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_
 		.handleTypes = CU_MEM_HANDLE_TYPE_NONE,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu->id},
 	};
-	unsigned long long keep = keep_bytes;
+	unsigned long long keep = pool->keep_bytes;
 	CUdeviceptr first = 0;
 	int r = cuda_check(cu.cuStreamCreateWithPriority(&pool->stream, CU_STREAM_NON_BLOCKING, 0),
 			   err, "GPU %d (%s): cuStreamCreateWithPriority", (int)gpu->id, gpu->name);
@@ -71,8 +155,7 @@ static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_
 	if (r == 0 && first_bytes > 0)
 		r = alloc_in_context(pool, (size_t)first_bytes, &first, err);
 	if (r == 0 && first_bytes > 0)
-		r = cuda_check(cu.cuMemFreeAsync(first, pool->stream), err,
-			       "GPU %d (%s): cuMemFreeAsync", (int)gpu->id, gpu->name);
+		r = give_to_driver(pool, first, (size_t)first_bytes, err);
 	if (r == 0) {
 		cuda_peer_add(&(struct cuda_own_memory){
 			.gpu = gpu,
@@ -85,6 +168,14 @@ static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_
 err_stream:
 	(void)cu.cuStreamDestroy_v2(pool->stream);
 	return r;
+}
+
+/* It goes with all that it has of the limit. */
+static void forget(struct fragi_cuda_pool *pool)
+{
+	frag_gpu_memory_give(pool->held_bytes);
+	(void)pthread_mutex_destroy(&pool->lock);
+	fragi_free(pool);
 }
 
 int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t keep_bytes,
@@ -104,13 +195,15 @@ int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t keep_bytes,
 	if (pool == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory");
 	pool->gpu = gpu;
+	pool->keep_bytes = keep_bytes;
+	(void)pthread_mutex_init(&pool->lock, NULL);
 	r = cuda_device_enter(gpu, err);
 	if (r == 0) {
-		r = make_pool(pool, first_bytes, keep_bytes, err);
+		r = make_pool(pool, first_bytes, err);
 		cuda_device_leave();
 	}
 	if (r < 0)
-		fragi_free(pool);
+		forget(pool);
 	else
 		*out = pool;
 	return r;
@@ -139,7 +232,7 @@ void cuda_pool_destroy(struct fragi_cuda_pool *pool)
 		cuda_device_leave();
 	}
 	report(r, &err);
-	fragi_free(pool);
+	forget(pool);
 }
 
 int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
@@ -164,10 +257,7 @@ static int free_in_context(struct fragi_cuda_pool *pool, CUdeviceptr memory, siz
 			   "GPU %d (%s): cuMemGetAddressRange", (int)pool->gpu->id,
 			   pool->gpu->name);
 
-	return r < 0 ? r
-		     : cuda_check(cu.cuMemFreeAsync(memory, pool->stream), err,
-				  "GPU %d (%s): cuMemFreeAsync", (int)pool->gpu->id,
-				  pool->gpu->name);
+	return r < 0 ? r : give_to_driver(pool, memory, *out_size, err);
 }
 
 size_t cuda_pool_free(struct fragi_cuda_pool *pool, void *memory)

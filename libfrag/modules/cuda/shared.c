@@ -6,6 +6,7 @@
 
 #define LOG_TOPIC "cuda"
 #include <base/log.h>
+#include <frag/cuda.h>
 
 #include "device.h"
 #include "module.h"
@@ -83,12 +84,17 @@ static int alloc_in_context(const struct cuda_device *gpu, size_t size, CUdevice
 		return frag_err_set(err, -ENOMEM, "GPU %d (%s) has no %zu bytes", (int)gpu->id,
 				    gpu->name, size);
 	bytes = (size + page - 1) / page * page;
-	r = cuda_check(cu.cuMemCreate(&handle, bytes, &properties, 0), err,
-		       "GPU %d (%s): cuMemCreate of %zu bytes", (int)gpu->id, gpu->name, bytes);
+	r = frag_gpu_memory_take(bytes, err);
 	if (r < 0)
 		return r;
-	r = map_at(gpu, handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, out, err);
-	(void)cu.cuMemRelease(handle); /* what is mapped stays */
+	r = cuda_check(cu.cuMemCreate(&handle, bytes, &properties, 0), err,
+		       "GPU %d (%s): cuMemCreate of %zu bytes", (int)gpu->id, gpu->name, bytes);
+	if (r == 0) {
+		r = map_at(gpu, handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, out, err);
+		(void)cu.cuMemRelease(handle); /* what is mapped stays */
+	}
+	if (r < 0)
+		frag_gpu_memory_give(bytes);
 	*out_bytes = bytes;
 	return r;
 }
@@ -132,7 +138,7 @@ static int unmap_in_context(const struct cuda_device *gpu, CUdeviceptr at, size_
 	return r;
 }
 
-static void shared_unmap(struct frag_device device, void *memory, size_t bytes)
+static int unmap(struct frag_device device, void *memory, size_t bytes)
 {
 	const struct cuda_device *gpu = cuda_device_of(device.id);
 	struct frag_err err = FRAG_ERR_INIT;
@@ -144,6 +150,18 @@ static void shared_unmap(struct frag_device device, void *memory, size_t bytes)
 	}
 	if (r < 0)
 		log_error(NULL, "memory that hosts share was not freed: %s", err.text);
+	return r;
+}
+
+static void shared_unmap(struct frag_device device, void *memory, size_t bytes)
+{
+	(void)unmap(device, memory, bytes);
+}
+
+static void shared_free(struct frag_device device, void *memory, size_t bytes)
+{
+	if (unmap(device, memory, bytes) == 0)
+		frag_gpu_memory_give(bytes);
 }
 
 static int show_in_context(const struct cuda_device *gpu, void *memory, int *out_fd,
@@ -215,7 +233,7 @@ static int shared_map(int fd, const uint8_t name[FRAGI_GPU_NAME_BYTES], size_t b
 
 const struct fragi_shared_memory cuda_shared = {
 	.alloc = shared_alloc,
-	.free = shared_unmap,
+	.free = shared_free,
 	.show = shared_show,
 	.map = shared_map,
 	.unmap = shared_unmap,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/amounts.h>
 #include <base/log.h>
 #include <base/names.h>
 #include <graph/outlet.h>
@@ -95,6 +96,35 @@ static void check(const struct frag_fragment *fragment, struct frag_resource *po
 		(unsigned long long)sum);
 }
 
+/*
+ * Pools of blocks take all of their memory when the graph starts, so a limit that is less than that
+ * needs others in the host that leave some of theirs.
+ */
+static void check_gpu_limit(const struct frag_fragment *fragment, struct fragi_diag *warnings)
+{
+	const struct fragi_spec_requirements *own =
+		fragment->own != NULL ? &fragment->own->requirements : NULL;
+	const int64_t limit = own != NULL ? own->limit[FRAGI_AMOUNT_GPU_MEMORY] : 0;
+	char all[FRAGI_AMOUNT_TEXT], most[FRAGI_AMOUNT_TEXT];
+	struct fragi_blocks blocks;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < fragment->resource_count && limit != 0; i++) {
+		const struct fragi_allocator *allocator = &fragment->resources[i]->allocator;
+
+		if (allocator->blocks == NULL || allocator->gpu.type == 0)
+			continue;
+		allocator->blocks(allocator->state, &blocks);
+		sum += (uint64_t)blocks.all * blocks.block_bytes;
+	}
+	if (sum > (uint64_t)limit)
+		fragi_node_error(
+			warnings, own->place, fragment->name,
+			"its pools take %s of GPU memory, and its gpuMemoryLimit is %s; raise it, or make the pools smaller, unless fragments in its host leave it so much",
+			fragi_amount_text(FRAGI_AMOUNT_GPU_MEMORY, (int64_t)sum, all),
+			fragi_amount_text(FRAGI_AMOUNT_GPU_MEMORY, limit, most));
+}
+
 int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 		      const struct fragi_flow_info *between, size_t between_count,
 		      struct fragi_diag *warnings)
@@ -125,6 +155,7 @@ int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		if (fragment->resources[i]->allocator.blocks != NULL)
 			check(fragment, fragment->resources[i], outlets, first, warnings);
+	check_gpu_limit(fragment, warnings);
 	r = 0;
 out:
 	fragi_free(outlets);

@@ -11,7 +11,8 @@
 
 /*
  * Computes how many blocks of each pool of a fragment can be in use at a time, keeps that in the
- * resource, and adds a warning to `warnings` for each pool that has fewer.
+ * resource, and adds a warning to `warnings` for each pool that has fewer, and for a fragment whose
+ * pools take more memory of GPUs than its gpuMemoryLimit.
  * - index: of the fragment in the tables that `between` refers to
  * - between: flows between fragments; those from other fragments are skipped
  * Returns 0 or -ENOMEM.
