@@ -16,6 +16,8 @@
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define F32 ((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1})
 
+void fragi_gpu_limit_set(uint64_t bytes); /* of libfrag's data/gpu_limit.h */
+
 static char folder[] = "/tmp/frag-onnxruntime-XXXXXX";
 static char model_path[PATH_MAX], other_path[PATH_MAX], log_path[PATH_MAX], gate[PATH_MAX];
 
@@ -504,6 +506,32 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 			 cache);
 		cr_expect_eq(system(made), 0);
 	}
+}
+
+/* A model keeps its part of what the host may have of GPUs, or all that is left. */
+GPU_TEST(ops_onnxruntime, models_share_the_limit_of_the_host)
+{
+	struct frag_harness *first, *second;
+
+	write_model(model_path, small);
+	fragi_gpu_limit_set(3000);
+	frag_harness_destroy(make(NULL));
+	cr_expect_eq(frag_gpu_memory_left(), 3000, "on the CPU it takes none");
+	refused(FRAG_ARGS(ON_GPU, {"gpu_memory", "3001"}),
+		"3001 bytes of GPU memory are more than this host may still have: its gpuMemoryLimit is 3000 bytes, and 0 are");
+	first = make(FRAG_ARGS(ON_GPU, {"gpu_memory", "1000"}));
+	cr_expect(is_logged("gpu_mem_limit=1000 "));
+	cr_expect_eq(frag_gpu_memory_left(), 2000);
+	second = make(FRAG_ARGS(ON_GPU));
+	cr_expect(is_logged("gpu_mem_limit=2000 "));
+	cr_expect_eq(frag_gpu_memory_left(), 0);
+	refused(FRAG_ARGS(ON_GPU), "and 3000 are in use or kept for models; raise it");
+	frag_harness_destroy(second);
+	frag_harness_destroy(first);
+	cr_expect_eq(frag_gpu_memory_left(), 3000);
+	write_model(model_path, "no model");
+	refused(FRAG_ARGS(ON_GPU), "");
+	cr_expect_eq(frag_gpu_memory_left(), 3000, "a model that was refused keeps nothing");
 }
 
 GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)

@@ -190,6 +190,7 @@ void ort_model_unload(struct inference_model *base)
 		ort->ReleaseMemoryInfo(model->device);
 	tensors_free(base->inputs, base->input_count);
 	tensors_free(base->outputs, base->output_count);
+	frag_gpu_memory_give(model->kept_bytes);
 	free(model);
 }
 
@@ -252,6 +253,28 @@ static int refused(const char *path, const struct inference_options *options, or
 		 ort_provider_name(options->provider));
 	return ort_failed(ort, status, -EBADMSG, what,
 			  "check that the file is complete, and try provider: cpu", err);
+}
+
+/*
+ * The engine takes memory of the GPU as it likes, up to a limit. Where the host has one, the model
+ * keeps its part of that; without a part of its own, all that is left.
+ */
+static int keep_memory(struct ort_model *model, struct frag_err *err)
+{
+	struct inference_options *options = &model->options;
+	uint64_t left = frag_gpu_memory_left(), bytes = (uint64_t)options->memory_bytes;
+	int r;
+
+	if (options->provider == INFERENCE_CPU || left == UINT64_MAX)
+		return 0;
+	if (bytes == 0)
+		bytes = left > 0 ? left : 1;
+	r = frag_gpu_memory_take(bytes, err);
+	if (r < 0)
+		return r;
+	model->kept_bytes = bytes;
+	options->memory_bytes = (int64_t)bytes;
+	return 0;
 }
 
 static int compile(const char *path, struct ort_model *model, struct frag_err *err)
@@ -337,7 +360,9 @@ int ort_model_load(const char *path, const struct inference_options *options,
 	base = &model->base;
 	base->backend = &inference_onnxruntime;
 	model->options = *options;
-	r = compile(path, model, err);
+	r = keep_memory(model, err);
+	if (r == 0)
+		r = compile(path, model, err);
 	if (r == 0)
 		r = place(model, err);
 	if (r == 0) {

@@ -8,6 +8,7 @@
 struct ort_model {
 	struct inference_model base;
 	struct inference_options options;
+	uint64_t kept_bytes; /* of what the host may have of GPUs (frag_gpu_memory_take) */
 	ort_session_t *session;
 	ort_memory_info_t *host, *device; /* device: of a GPU, else NULL */
 	ort_memory_info_t *out;           /* one of both: where outputs are made */
