@@ -540,6 +540,21 @@ Test(driver_swap, a_host_that_has_to_leave_its_worker_goes_with_the_old_library)
 	}
 }
 
+/* Its worker is lost, and no other one is there: it runs nowhere. */
+WORLD_TEST(driver_swap, a_host_that_waits_for_a_worker_is_not_swapped, NULL)
+{
+	const struct fw_message *answer;
+
+	runs(w, migrating);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	ask(w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libnew.so"});
+	answer = must_take(w, CLIENT, FW_ANSWER);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_HOST_FAILED);
+	cr_expect_str_eq(answer->answer.failure.sentence,
+			 "f2 on worker b is being started again; try again when it runs");
+}
+
 /* That its worker is lost is no failure of the library. */
 WORLD_TEST(driver_swap, a_probation_goes_on_on_another_worker, NULL)
 {

@@ -64,7 +64,7 @@ static int check_host(struct asking *a)
 	struct drv_app *app = a->app;
 	struct drv_core *core = app->core;
 	const struct drv_host *host = a->host;
-	const char *why = drv_candidate_process_obstacle(host), *name = drv_app_name(app);
+	const char *why, *name = drv_app_name(app);
 
 	if (app->swap != NULL && app->swap->until_ns != 0)
 		return fail(a, FRAGI_FAILURE_NO_SERVICE,
@@ -83,6 +83,7 @@ static int check_host(struct asking *a)
 				? "%s on worker %s is done; its library cannot be replaced"
 				: "%s on worker %s is being started again; try again when it runs",
 			host->name, host->worker);
+	why = drv_candidate_process_obstacle(host);
 	if (why != NULL)
 		return fail(a, FRAGI_FAILURE_NO_SERVICE, "%s cannot be replaced while it runs: %s",
 			    host->name, why);
