@@ -154,6 +154,21 @@ Test(account, epochs_that_are_over_are_added)
 	}
 }
 
+/* A worker reports these sums, and may be wrong: what was settled was sent. */
+Test(account, epochs_that_settled_more_than_they_sent_balance)
+{
+	const struct fragi_flow_stats past = {.sent = 20, .delivered = 21, .tx_dropped = {2}};
+	struct fragi_flow_stats row = {.sent = 7, .delivered = 6};
+	struct fragi_account_end end = {
+		.row = &row, .is_final = true, .is_orderly = true, .past = &past};
+	struct fragi_summary_flow a;
+
+	fragi_account_inner(&end, 4, &a);
+	assert_balanced(&a);
+	cr_expect(a.sent == 30 && a.delivered == 27 && a.lost == 0 && a.in_flight == 1);
+	cr_expect(a.sent_at_least == 30 && a.sent_at_most == 30);
+}
+
 Test(account, an_inner_flow_of_a_lost_host_loses_its_capacity)
 {
 	struct fragi_flow_stats row = {.sent = 10, .delivered = 10};

@@ -148,8 +148,12 @@ void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_open || (end->is_final && end->is_orderly));
 	set_ranges(out, end->is_final, end->is_final, row->sent, row->delivered, 0);
-	if (end->past != NULL)
-		add_past(out, end->past);
+	if (end->past != NULL) {
+		struct fragi_flow_stats past = *end->past;
+
+		fragi_account_settle(&past); /* another worker may have summed it up otherwise */
+		add_past(out, &past);
+	}
 	if (end->is_inexact) {
 		open_ranges(out);
 		out->lost_at_least = 0;
