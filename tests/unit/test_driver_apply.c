@@ -367,3 +367,42 @@ WORLD_TEST(driver_apply, showing_needs_no_room_in_the_state_folder, NULL)
 	cr_expect_not_null(apply(w, 3, changed, true), "%s", w->log);
 	cr_expect_null(apply(w, 4, changed, false));
 }
+
+/* The graphs of two clients come to the state folder as they were, though one follows the other. */
+WORLD_TEST(driver_apply, two_that_are_taken_at_once_are_both_kept, NULL)
+{
+	static const char *const ends[] = {"# one\n", "# two\n"};
+	char texts[2][1024];
+	size_t seen = 0;
+
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	both_come(w);
+	for (uint64_t i = 0; i < 2; i++) {
+		client_hello(w, CLIENT + i, "");
+		snprintf(texts[i], sizeof(texts[i]), "%s%s", GRAPH("", "", ""), ends[i]);
+	}
+	say_start(w, CLIENT, 2, "", GRAPH("", "", ""));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	both_prepare(w);
+	both_run(w);
+	for (uint64_t i = 0; i < 2; i++)
+		say_apply(w, CLIENT + i, 3, texts[i], false);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	for (size_t i = 0; i < w->actions.count; i++) {
+		const struct drv_record *record = &w->actions.items[i].record;
+		struct fragi_spec_source source = {
+			.graph = {"app.yaml", texts[seen % 2], strlen(texts[seen % 2])}};
+		size_t bytes;
+		void *packed;
+
+		if (w->actions.items[i].kind != DRV_DO_PERSIST || record->kind != DRV_RECORD_SOURCE)
+			continue;
+		cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
+		cr_expect(record->source_bytes == bytes &&
+				  memcmp(record->source, packed, bytes) == 0,
+			  "of client %zu", seen);
+		fragi_free(packed);
+		seen++;
+	}
+	cr_expect_eq(seen, 2, "%s", w->log);
+}

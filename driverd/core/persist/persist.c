@@ -208,10 +208,21 @@ void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch)
 
 void drv_persist_source(const struct drv_app *app)
 {
-	keep(app->core, &(struct drv_record){.kind = DRV_RECORD_SOURCE,
-					     .run = app->run,
-					     .source = app->source.bytes,
-					     .source_bytes = app->source.size});
+	struct drv_core *core = app->core;
+	struct drv_record record = {
+		.kind = DRV_RECORD_SOURCE, .run = app->run, .source_bytes = app->source.size};
+	void *copy;
+
+	if (!core->config.keeps_state)
+		return;
+	/* another change in this step frees the source before the shell has written it */
+	copy = fragi_arena_alloc(&core->actions->arena, record.source_bytes);
+	if (copy == NULL) {
+		core->actions->out_of_memory = true;
+		return;
+	}
+	record.source = memcpy(copy, app->source.bytes, record.source_bytes);
+	keep(core, &record);
 }
 
 void drv_persist_no_start(struct drv_app *app)
