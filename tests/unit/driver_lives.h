@@ -25,11 +25,11 @@ struct life_process {
 	size_t worker;
 	struct fw_message *create;
 	uint64_t ticks;
-	uint32_t edges;
+	uint32_t edges, pools, lates, tap;
 	bool sends[8];
 	struct fw_message *owed[LIFE_OWED]; /* requests that it has not answered */
 	size_t owed_count;
-	bool drains, closes, yields, is_looked_at;
+	bool drains, closes, yields, is_looked_at, hangs;
 };
 struct life_worker {
 	uint64_t connection, session, last_epoch; /* connection 0: it is away */
@@ -41,7 +41,8 @@ struct life_worker {
 };
 /* A graph: what may be drawn of it. */
 struct life_graph {
-	unsigned int shape, value, capacity, library, policy[5], needs[5], alone, edge, mistake;
+	unsigned int shape, value, capacity, library, policy[5], needs[5], more[3], alone, edge;
+	bool is_mistaken, is_large;
 };
 struct life {
 	struct world *w;
@@ -62,11 +63,12 @@ struct life {
 	uint64_t wanted, tried; /* changes */
 	bool is_full;           /* the disk */
 	char names[LIFE_CONNECTIONS][4];
-	uint64_t connections, seq, reporter;
+	uint64_t connections, seq, tap_seq, reporter, last_closed;
 	unsigned int drivers;
-	uint32_t tap;
+	const char *text; /* of the graph that is sent next; NULL: none */
 	int64_t said_next_ns;
-	long written;  /* up to there the transcript was, when the deadline was last shown */
+	long written; /* up to there the transcript was, when the deadline was last shown */
+	bool is_calm;
 	bool is_brief; /* a deadline is not shown where nothing else happened */
 };
 
@@ -79,6 +81,12 @@ static inline uint64_t drawn(struct life *l, uint64_t below)
 static inline bool one_in(struct life *l, uint64_t n)
 {
 	return drawn(l, n) == 0;
+}
+
+/* What goes wrong, which in some lives is seldom. */
+static inline bool fails(struct life *l, uint64_t n)
+{
+	return one_in(l, l->is_calm ? 8 * n : n);
 }
 
 #define one_of(l, ...)                                                                             \
@@ -171,6 +179,7 @@ static inline void life_make(struct life *l, size_t worker, struct fw_message *m
 		if (p->is_there)
 			continue;
 		*p = (struct life_process){.is_there = true, .worker = worker, .create = message};
+		p->hangs = fails(l, 10);
 		if (message->epoch > l->workers[worker].last_epoch)
 			l->workers[worker].last_epoch = message->epoch;
 		return;
@@ -209,7 +218,8 @@ static inline void life_hears(struct life *l, size_t worker, struct fw_message *
 			p->is_looked_at = m->host_look.for_ns > 0;
 		break;
 	case FW_HOST_TAP:
-		l->tap = m->host_tap.tap;
+		if (p != NULL)
+			p->tap = m->host_tap.tap;
 		break;
 	case FW_HOST_WIRE:
 	case FW_HOST_START:
@@ -352,6 +362,7 @@ static inline void note_close(struct life *l, uint64_t connection)
 	struct life_worker *worker = life_worker_of(l, connection);
 
 	fprintf(transcript, "  closes %s\n", life_name(l, connection));
+	l->last_closed = connection;
 	if (worker != NULL)
 		worker->connection = 0;
 	if (l->reporter == connection)
@@ -424,18 +435,46 @@ static inline void note(struct life *l)
 	l->written = ftell(transcript);
 }
 
+static inline void life_next_driver(struct life *l);
+
+/* Memory fails in this step or another one, again and again. */
+static inline void life_memory(struct life *l)
+{
+	struct world *w = l->w;
+
+	if (!w->runs_short || w->step_count <= w->short_step)
+		return;
+	w->short_step = w->step_count + (int64_t)drawn(l, 60);
+	w->short_skip = (int64_t)drawn(l, 12);
+}
+
+/* The core takes it, or is given up before: then the next one begins, and the event is its. */
+static inline bool life_is_given_up(struct life *l, const struct drv_event *event)
+{
+	if (l->w->broken || !drv_core_is_given_up(l->w->core, event, l->w->now_ns))
+		return false;
+	fprintf(transcript, "  is given up\n");
+	life_next_driver(l);
+	return true;
+}
+
 static inline void event(struct life *l, struct drv_event event)
 {
-	if (l->w->broken)
+	if (l->w->broken || life_is_given_up(l, &event))
 		return;
+	life_memory(l);
 	step(l->w, &event);
 	note(l);
 }
 
 static inline void speak(struct life *l, uint64_t connection, struct fw_message *message)
 {
-	if (l->w->broken || connection == 0)
+	const struct drv_event said = {
+		.kind = DRV_EVENT_MESSAGE, .connection = connection, .message = message};
+
+	if (l->w->broken || connection == 0 || life_is_given_up(l, &said))
 		return;
+	life_memory(l);
 	say_as(l->w, connection, message, false);
 	note(l);
 }
@@ -472,7 +511,7 @@ static inline void disk_writes(struct life *l)
 {
 	if (!l->config.keeps_state || l->wanted == l->tried || l->w->broken)
 		return;
-	if (one_in(l, 20))
+	if (one_in(l, l->is_full ? 3 : 40))
 		l->is_full = !l->is_full;
 	happens(l, l->is_full ? "the disk is full" : "the disk has written");
 	if (l->is_full)
@@ -543,21 +582,18 @@ static inline void restore_disk(struct life *l)
 	}
 }
 
-/* The driver dies, and the next one finds what is on the disk. */
-static inline void driver_returns(struct life *l)
+static inline void life_next_driver(struct life *l)
 {
 	struct world *w = l->w;
 
-	if (!l->config.keeps_state || w->broken)
-		return;
-	happens(l, "the driver ends, and the next one begins");
-	if (l->config.adopts && one_in(l, 2))
-		event(l, (struct drv_event){.kind = DRV_EVENT_LEAVE});
-	if (w->broken)
-		return;
 	cr_expect_eq(drv_core_illegal_transitions(w->core), 0);
 	drv_core_destroy(w->core);
 	life_disk_drop(l, one_in(l, 2) ? l->tried : l->wanted, true);
+	if (one_in(l, 5)) { /* its state folder is another one */
+		fprintf(transcript, "  its disk is empty\n");
+		while (l->disk_count > 0)
+			life_disk_free(l, --l->disk_count);
+	}
 	for (size_t i = 0; i < l->disk_count; i++)
 		l->disk[i].change = 0;
 	l->wanted = l->tried = 0;
@@ -575,6 +611,21 @@ static inline void driver_returns(struct life *l)
 	l->drivers++;
 	cr_assert_eq(drv_core_create(&l->config, &w->core), 0);
 	restore_disk(l);
+}
+
+/* The driver dies, and the next one finds what is on the disk. */
+static inline void driver_returns(struct life *l)
+{
+	struct world *w = l->w;
+
+	if (!l->config.keeps_state || w->broken)
+		return;
+	happens(l, "the driver ends, and the next one begins");
+	if (l->config.adopts && one_in(l, 2))
+		event(l, (struct drv_event){.kind = DRV_EVENT_LEAVE});
+	if (w->broken)
+		return;
+	life_next_driver(l);
 }
 
 #endif

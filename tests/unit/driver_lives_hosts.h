@@ -31,7 +31,47 @@ static const char *const needs[] = {"",
 				    "requirements: {cpu: 2, memory: 1Gi}, ",
 				    "requirements: {gpu: 1, cpuLimit: 1.5, memoryLimit: 64Mi}, ",
 				    "requirements: {labels: {zone: or1}}, ",
-				    "requirements: {apart: [f1]}, "};
+				    "requirements: {apart: [f1]}, ",
+				    "requirements: {near: [f1]}, "};
+
+/* Of an operator, a fragment and the application: what only shows in a difference. */
+static const char *const op_more[] = {"",
+				      "",
+				      "",
+				      "",
+				      ", deadline: 20ms",
+				      ", rate: 30hz",
+				      ", rate: 25hz, budget: 2ms",
+				      ", watchdog: 2s",
+				      ", conditions: [{type: count, count: 3}]",
+				      ", conditions: [{type: count, count: 4}]",
+				      ", metadata: false"};
+static const char *const fragment_more[] = {
+	"",
+	"",
+	"",
+	"",
+	"scheduler: {type: greedy}, ",
+	"watchdog: 2s, ",
+	"clock: manual, ",
+	"thread_pools: {slow: {initial_size: 1, add: [{operators: [tx]}]}}, ",
+	"thread_pools: {slow: {initial_size: 1, add: [{operators: [tx], pin_operator: true}]}}, ",
+	"resources: {pool: {type: p, size: 4}}, ",
+	"resources: {pool: {type: p, size: [5, {a: 1}]}}, ",
+	"data_loggers: {l: {type: x}}, ",
+	"services: {found: {type: s, size: 1}}, "};
+static const char *const top_more[] = {
+	"",
+	"",
+	"",
+	"",
+	"clock: {max_error: 1ms}\n",
+	"services: {found: {type: s}}\n",
+	"deadlines: [{path: [f1.tx, f2.rx], budget: 5ms}]\n",
+	"deadlines: [{path: [f1.tx, f2.rx], budget: 6ms, on_miss: stop}]\n",
+	"watchdog: 9s\n",
+	"variables: {v: {type: f32, shape: [2], writer: f1.tx, readers: [f2.rx]}}\n",
+	"variables: {v: {type: f32, shape: [3], writer: f1.tx, readers: [f2.rx]}}\n"};
 
 static inline bool has_fragment(const struct life_graph *g, unsigned int fragment)
 {
@@ -49,24 +89,32 @@ static inline bool has_flow(const struct life_graph *g, size_t flow)
 
 static inline const char *graph_text(const struct life_graph *g, const char *name)
 {
-	static char text[4096];
+	static char text[81920];
 	FILE *out = fmemopen(text, sizeof(text), "w");
 
-	fprintf(out, "frag: 1\napplication: %s\nfragments:\n", name);
+	fprintf(out, "frag: 1\napplication: %s\n%sfragments:\n", name,
+		has_fragment(g, 0) && has_fragment(g, 1) ? top_more[g->more[2]] : "");
 	for (unsigned int i = 0; i < shapes[g->shape].count; i++) {
 		unsigned int f = shapes[g->shape].fragments[i];
-		unsigned int need = f == 0 && g->needs[f] == 6 ? 0 : g->needs[f];
+		unsigned int need =
+			(f == 0 || !has_fragment(g, 0)) && g->needs[f] >= 6 ? 0 : g->needs[f];
 
 		fprintf(out, "  %s: {%s%s", fragments[f].name, policies[g->policy[f]], needs[need]);
 		if (g->alone & (1u << f))
 			fprintf(out, "host: own%u, ", f);
 		if (f <= 1)
-			fprintf(out, "extensions: [libone%u.so], ", g->library);
+			fprintf(out,
+				g->library % 3 == 2 ? "extensions: [libone%u.so, libtwo.so], "
+						    : "extensions: [libone%u.so], ",
+				g->library);
+		if (f == 0)
+			fprintf(out, "%s", fragment_more[g->more[1]]);
 		fprintf(out, "operators: {");
 		fprintf(out, "%s: {type: t", fragments[f].op);
 		if (f == 0 || f == 4)
 			fprintf(out, ", parameters: {value: %u}", g->value);
-		fprintf(out, "}%s", f == 4 ? ", rx: {type: t}" : "");
+		fprintf(out, "%s}%s", f == 0 ? op_more[g->more[0]] : "",
+			f == 4 ? ", rx: {type: t}" : "");
 		fprintf(out, "}%s}\n", f == 4 ? ", flows: [tx.out -> rx.in]" : "");
 	}
 	if (g->shape != 2)
@@ -79,8 +127,11 @@ static inline const char *graph_text(const struct life_graph *g, const char *nam
 						 ", capacity: 2, policy: reject"}[g->capacity],
 				(const char *[]){"", ", edge: ucx", ", encrypt: on",
 						 ", edge: shm"}[g->edge]);
-	if (g->mistake == 1)
+	if (g->is_mistaken)
 		fprintf(out, "  - f1.tx.out -> f9.rx.in\n");
+	for (int i = 0; g->is_large && i < 900; i++)
+		fprintf(out,
+			"# a line that makes this graph as long as those of many fragments are are\n");
 	fclose(out);
 	return text;
 }
@@ -89,12 +140,25 @@ static inline void draw_graph(struct life *l, struct life_graph *g)
 {
 	g->shape = (unsigned int)drawn(l, SHAPES);
 	g->value = 1;
+	g->library = (unsigned int)drawn(l, 3);
 	g->capacity = (unsigned int)drawn(l, 3);
 	g->edge = one_in(l, 3) ? (unsigned int)drawn(l, 4) : 0;
 	g->alone = one_in(l, 2) ? 31 : (unsigned int)drawn(l, 32);
+	for (size_t i = 0; i < 3; i++)
+		g->more[i] = 0;
+	g->is_large = one_in(l, 30);
+	if (one_in(l, 3)) {
+		g->more[0] = (unsigned int)drawn(l, FRAG_COUNT_OF(op_more));
+		g->more[1] = (unsigned int)drawn(l, FRAG_COUNT_OF(fragment_more));
+		g->more[2] = (unsigned int)drawn(l, FRAG_COUNT_OF(top_more));
+	}
 	for (size_t i = 0; i < 5; i++) {
-		g->policy[i] = (unsigned int)drawn(l, FRAG_COUNT_OF(policies));
-		g->needs[i] = (unsigned int)drawn(l, FRAG_COUNT_OF(needs));
+		g->policy[i] = l->is_calm && !one_in(l, 6)
+				       ? 2 + (unsigned int)drawn(l, 3)
+				       : (unsigned int)drawn(l, FRAG_COUNT_OF(policies));
+		g->needs[i] = l->is_calm && !one_in(l, 8)
+				      ? 0
+				      : (unsigned int)drawn(l, FRAG_COUNT_OF(needs));
 	}
 }
 
@@ -117,7 +181,7 @@ static inline unsigned int fragment_of(const char *name)
 
 static inline void host_says(struct life *l, const struct life_process *p, struct fw_message *m)
 {
-	if (one_in(l, 60)) { /* it is mistaken */
+	if (fails(l, 60)) { /* it is mistaken */
 		switch (drawn(l, 3)) {
 		case 0:
 			m->epoch += drawn(l, 2) ? 1 : (uint64_t)-1;
@@ -153,8 +217,10 @@ static inline void say_tables(struct life *l, struct life_process *p)
 		{FRAGI_FAILURE_GRAPH_INVALID, "it cannot be", "", "app.yaml", 4, 7},
 		{FRAGI_FAILURE_LIBRARY_MISSING, "there is no such library", "f1.tx"}};
 	static const char *dynamic[] = {"value"};
-	uint32_t inner_count = 0;
-	bool is_odd = one_in(l, 25);
+	static const char *const pools[] = {"f1.masks", "f1.frames"};
+	struct fw_late_place late[5];
+	uint32_t inner_count = 0, late_count = 0;
+	bool is_odd = fails(l, 25) || (create->is_beside && one_in(l, 6));
 
 	memset(ports, 0, sizeof(ports));
 	for (uint32_t i = 0; i < create->fragment_count; i++) {
@@ -177,6 +243,14 @@ static inline void say_tables(struct life *l, struct life_process *p)
 					   .port_count = f == 2 ? 2 : 1};
 		ops[i][1] = (struct fw_op){
 			.name = "rx", .type = "t", .ports = ports[i][1], .port_count = 1};
+		if (f == 0) {
+			ops[i][0].pools = "frames, masks";
+			m.prepared.pools = pools;
+			m.prepared.pool_count = 2;
+		}
+		if (f == 1 || f == 3)
+			late[late_count++] = (struct fw_late_place){
+				i, 0, one_in(l, 2) ? "f1.tx" : NULL, "f1.tx"};
 		if (f == 0 || f == 4) {
 			ops[i][0].dynamic = dynamic;
 			ops[i][0].dynamic_count = 1;
@@ -188,24 +262,36 @@ static inline void say_tables(struct life *l, struct life_process *p)
 	}
 	for (uint32_t i = 0; i < create->transport_count; i++)
 		addresses[i] = (struct fw_address){create->transports[i], "address", 7, "tcp lo"};
-	m.prepared = (struct fw_host_prepared){.ok = !one_in(l, 30),
+	m.prepared = (struct fw_host_prepared){.ok = !fails(l, 30),
 					       .fragments = rows,
 					       .fragment_count = create->fragment_count,
 					       .flows = inner,
 					       .flow_count = inner_count,
 					       .addresses = addresses,
 					       .address_count = create->transport_count,
+					       .late_places = late,
+					       .late_place_count = late_count,
+					       .pools = m.prepared.pools,
+					       .pool_count = m.prepared.pool_count,
 					       .pid = 100 + (int32_t)create->fragment_count};
+	if (fails(l, 40))
+		m.prepared.address_count = 0;
+	if (fails(l, 60))
+		m.prepared.fragment_count = m.prepared.flow_count = m.prepared.late_place_count = 0;
 	if (!m.prepared.ok) {
 		m.prepared.errors = errors;
-		m.prepared.error_count = 1 + (uint32_t)drawn(l, 2);
+		m.prepared.error_count = (uint32_t)drawn(l, 3);
 		m.prepared.errors_beyond = (uint32_t)drawn(l, 3);
 		m.prepared.flow_count = 0;
 	}
-	p->edges = inner_count;
-	p->sends[0] = true;
+	if (p->stage == LIFE_MADE) {
+		p->edges = inner_count;
+		p->sends[0] = true;
+		p->pools = m.prepared.pool_count;
+		p->lates = late_count;
+		p->stage = LIFE_PREPARED;
+	}
 	SAYS(l, p, !m.prepared.ok ? "cannot prepare" : is_odd ? "prepares oddly" : "has prepared");
-	p->stage = LIFE_PREPARED;
 	host_says(l, p, &m);
 }
 
@@ -214,25 +300,55 @@ static inline void say_counts(struct life *l, struct life_process *p, enum fw_ki
 	struct fw_message m = of(p, kind);
 	struct fragi_flow_stats rows[8];
 	struct fw_op_stats ops[8];
+	struct fragi_pool_stats pools[2] = {
+		{4, 4096, p->ticks % 5, p->ticks / 7, p->ticks * 9000000},
+		{8, 512, 8, 0, p->ticks * 300000}};
+	struct fw_late_counts lates[5];
 	uint32_t op_count = 0;
 
 	memset(rows, 0, sizeof(rows));
 	memset(ops, 0, sizeof(ops));
+	memset(lates, 0, sizeof(lates));
 	p->ticks += drawn(l, 20);
+	for (uint32_t i = 0; i < p->lates; i++)
+		lates[i].late[p->ticks % FRAGI_BLAME_CAUSES] = p->ticks / 3;
 	for (uint32_t i = 0; i < p->create->create.fragment_count; i++)
 		op_count += fragment_of(p->create->create.fragments[i]) == 4 ? 2 : 1;
 	for (uint32_t i = 0; i < op_count; i++) {
 		ops[i].ticks = p->ticks + i;
 		ops[i].time_ns = p->ticks * 1000;
-		ops[i].use_busy = p->ticks * 700;
+		for (size_t k = 0; k < FRAGI_OP_COUNTERS; k++)
+			ops[i].counters[k] = p->ticks * (k + 3) / 8;
+		for (size_t k = 0; k < FRAGI_USES; k++)
+			(&ops[i].use_busy)[k] = p->ticks * (k + 1) * 1500000;
+		ops[i].compute = (struct fragi_quantiles){p->ticks, 11, 13, 17, 19};
 		ops[i].running = !final && one_in(l, 8);
-		ops[i].deadline_misses = p->ticks / 16;
 	}
 	for (uint32_t i = 0; i < p->edges; i++) {
 		if (p->sends[i])
 			rows[i].sent = p->ticks;
 		if (!p->sends[i] || i == 0)
 			rows[i].arrived = rows[i].delivered = p->ticks / (p->sends[i] ? 1 : 2);
+		if (p->sends[i]) {
+			rows[i].first_ns = (uint64_t)l->w->now_ns / 2;
+			rows[i].bytes = p->ticks * 640;
+			rows[i].confirmed = p->ticks / 2;
+			rows[i].copied_out = p->ticks * 64;
+			rows[i].gpu_mapped = p->ticks / 9;
+			rows[i].gpu_staged = p->ticks / 11;
+			rows[i].full_ns = p->ticks * 2000000;
+			rows[i].room_ns = p->ticks * 3000000;
+		} else {
+			for (size_t k = FRAGI_SENDER_COUNTERS + 2; k < FRAGI_COUNTERS - 4; k++)
+				rows[i].counters[k] = p->ticks / (k - 4);
+			rows[i].input_ns = p->ticks * 4000000;
+			rows[i].clock_locked = 1 + p->ticks / 20;
+			rows[i].clock_stepped = (p->ticks + 10) / 40;
+			rows[i].clock_silent = (p->ticks + 10) / 20 - (p->ticks + 10) / 40;
+			rows[i].latency = (struct fragi_quantiles){p->ticks / 2, 21, 23, 27, 29};
+			if (p->ticks > 40)
+				rows[i].rx_dropped[p->ticks % FRAGI_DROP_REASONS] = p->ticks / 20;
+		}
 		if (p->sends[i] && p->ticks > 30)
 			rows[i].tx_dropped[drawn(l, 2)] = 2 + i;
 	}
@@ -240,7 +356,11 @@ static inline void say_counts(struct life *l, struct life_process *p, enum fw_ki
 					 .ops = ops,
 					 .op_count = op_count,
 					 .flows = rows,
-					 .flow_count = p->edges};
+					 .flow_count = p->edges,
+					 .pools = pools,
+					 .pool_count = p->is_looked_at ? p->pools : 0,
+					 .lates = lates,
+					 .late_count = p->lates};
 	if (p->is_looked_at)
 		m.stats.facts = (struct fw_facts){.at_ns = (uint64_t)l->w->now_ns,
 						  .cpu_ns = p->ticks * 3000000,
@@ -268,6 +388,10 @@ static inline void say_ended(struct life *l, struct life_process *p, int code, i
 						     : code == 3 ? FRAGI_FAILURE_HOST_NOT_STARTED
 								 : FRAGI_FAILURE_HOST_EXITED,
 						     why, one_in(l, 2) ? "f1.tx" : ""};
+	if (fails(l, 10)) {
+		m.exit.asked = !asked;
+		m.exit.failure.code = FRAGI_FAILURE_NONE;
+	}
 	p->has_ended = true;
 	if (!one_in(l, 8))
 		say_counts(l, p, FW_HOST_STATS, true);
@@ -293,7 +417,13 @@ static inline void say_state(struct life *l, struct life_process *p, enum fw_hos
 						      "f1.tx: compute returned -5", "f1.tx"};
 	if (state == FW_STATE_PEER_LOST) {
 		m.event.peer = 1 + (uint32_t)drawn(l, 3);
-		m.event.peer_epoch = one_in(l, 2) ? p->create->epoch : 0;
+		for (size_t i = 0; i < LIFE_PROCESSES; i++)
+			if (l->processes[i].is_there &&
+			    l->processes[i].create->run == p->create->run &&
+			    l->processes[i].create->host == m.event.peer)
+				m.event.peer_epoch = l->processes[i].create->epoch;
+		if (one_in(l, 4))
+			m.event.peer_epoch = 0;
 		m.event.failure = (struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "no beat", ""};
 	}
 	p->is_done = p->is_done || state == FW_STATE_DONE;
@@ -310,7 +440,7 @@ static inline void answer_wire(struct life *l, struct life_process *p,
 		for (uint32_t i = 0; i < wire->wire.edge_count && p->edges < 8; i++)
 			p->sends[p->edges++] = wire->wire.edges[i].sends;
 	p->stage = p->stage < LIFE_WIRED ? LIFE_WIRED : p->stage;
-	if (one_in(l, 40))
+	if (fails(l, 40))
 		m.result.failure = (struct fw_failure){FRAGI_FAILURE_EDGE_UNREACHABLE,
 						       "there is no route to a", ""};
 	SAYS(l, p, m.result.failure.code ? "cannot be wired" : "is wired");
@@ -344,20 +474,23 @@ static inline void answer(struct life *l, struct life_process *p)
 {
 	struct fw_message *m, done = of(p, FW_HOST_SET_DONE);
 
-	if (p->stage == LIFE_MADE) {
-		if (one_in(l, 40))
+	if (p->stage == LIFE_MADE && !(p->owed_count > 0 && p->hangs)) {
+		if (fails(l, 40) || (p->create->create.is_beside && one_in(l, 8)))
 			say_ended(l, p, 3, 0, false, "fraghost cannot be started");
 		else
 			say_tables(l, p);
 		return;
 	}
+	if (p->hangs)
+		while (p->owed_count > 1) /* but the last one, a kill */
+			fw_message_free(life_owed(p));
 	m = life_owed(p);
 	switch (m->kind) {
 	case FW_HOST_WIRE:
 		answer_wire(l, p, m);
 		break;
 	case FW_HOST_START:
-		if (one_in(l, 40)) {
+		if (fails(l, 40)) {
 			say_state(l, p, FW_STATE_FAILED);
 			break;
 		}
@@ -387,13 +520,18 @@ static inline void answer(struct life *l, struct life_process *p)
 static inline struct life_process *some_process(struct life *l, bool owes)
 {
 	size_t first = drawn(l, LIFE_PROCESSES);
+	bool any = one_in(l, 40); /* one that hangs goes on */
 
 	for (size_t i = 0; i < LIFE_PROCESSES; i++) {
 		struct life_process *p = &l->processes[(first + i) % LIFE_PROCESSES];
 		const struct life_worker *worker = &l->workers[p->worker];
 
-		if (p->is_there && !p->has_ended && worker->connection != 0 && !worker->reports &&
-		    !worker->is_silent && (!owes || p->stage == LIFE_MADE || p->owed_count > 0))
+		if (p->is_there && p->hangs && !any &&
+		    (p->owed_count == 0 || p->owed[p->owed_count - 1]->kind != FW_HOST_KILL))
+			continue;
+		if (p->is_there && !p->has_ended && worker->connection != 0 &&
+		    (!worker->reports || p->is_reported) && !worker->is_silent &&
+		    (!owes || p->stage == LIFE_MADE || p->owed_count > 0))
 			return p;
 	}
 	return NULL;
@@ -421,7 +559,7 @@ static inline void one_acts(struct life *l)
 
 	if (p == NULL || p->stage < LIFE_PREPARED)
 		return;
-	switch (drawn(l, 20)) {
+	switch (l->is_calm && !one_in(l, 4) ? 9 + drawn(l, 11) : drawn(l, 20)) {
 	case 0:
 		say_state(l, p, FW_STATE_FAILED);
 		break;
@@ -455,8 +593,12 @@ static inline void one_acts(struct life *l)
 		host_says(l, p, &m);
 		break;
 	case 11:
+	case 12:
+		for (size_t i = 0; i < LIFE_PROCESSES && p->tap == 0; i++)
+			if (l->processes[i].tap != 0 && !l->processes[i].has_ended)
+				p = &l->processes[i];
 		m = of(p, FW_HOST_TAPPED);
-		m.tapped = (struct fw_tapped){l->tap, "a message", 9};
+		m.tapped = (struct fw_tapped){p->tap, "a message", 9};
 		SAYS(l, p, "shows a message");
 		host_says(l, p, &m);
 		break;
@@ -466,9 +608,43 @@ static inline void one_acts(struct life *l)
 	}
 }
 
+/* A host fails as often as it is started again. */
+static inline void one_crashes_often(struct life *l)
+{
+	struct life_process *p = some_process(l, false);
+	uint64_t run = p != NULL ? p->create->run : 0;
+	uint32_t host = p != NULL ? p->create->host : 0;
+
+	for (int i = 0; i < 4 && run != 0; i++) {
+		for (size_t k = 0; k < LIFE_PROCESSES; k++) {
+			p = &l->processes[k];
+			if (p->is_there && !p->has_ended && p->create->run == run &&
+			    p->create->host == host && p->stage == LIFE_RUNS)
+				say_ended(l, p, 139, 11, false,
+					  "fraghost 101 crashed in f1.tx, tick 5");
+		}
+		for (int k = 0; k < 8; k++)
+			one_answers(l);
+		disk_writes(l);
+		life_pass(l, (int64_t)drawn(l, 1500) * MS);
+	}
+}
+
+static inline void one_loses_a_peer(struct life *l)
+{
+	struct life_process *p = some_process(l, false);
+
+	if (p != NULL && p->stage == LIFE_RUNS)
+		say_state(l, p, FW_STATE_PEER_LOST);
+}
+
+/* Of worker d. */
+static const struct fw_identity life_key = {
+	.name = "node7", .serial = 1, .roles = FW_ROLE_BIT(FW_ROLE_WORKER)};
+
 static inline void worker_comes(struct life *l)
 {
-	size_t i = drawn(l, LIFE_WORKERS);
+	size_t i = l->config.is_local ? 0 : drawn(l, LIFE_WORKERS);
 	struct life_worker *worker = &l->workers[i];
 	const char *wished[] = {"a", "b", "c", "b"};
 	const char *names[] = {one_of(l, "f1", "f2", "app/f1", "f9")};
@@ -485,22 +661,22 @@ static inline void worker_comes(struct life *l)
 		}
 	m.hello = (struct fw_hello){
 		.major = FW_PROTOCOL_MAJOR,
-		.minor = one_in(l, 8) ? (uint32_t)drawn(l, FW_PROTOCOL_MINOR) : FW_PROTOCOL_MINOR,
+		.minor = fails(l, 8) ? (uint32_t)drawn(l, FW_PROTOCOL_MINOR) : FW_PROTOCOL_MINOR,
 		.role = FW_ROLE_WORKER,
 		.name = wished[i],
 		.last_name = worker->name,
 		.last_epoch = worker->last_epoch,
 		.session = worker->knows_driver && one_in(l, 2) ? worker->session : 0,
 		.fragments = names,
-		.fragment_count = one_in(l, 6),
-		.worker_address = one_in(l, 8) ? "127.0.0.1" : "10.0.0.1",
+		.fragment_count = fails(l, 6),
+		.worker_address = fails(l, 8) ? "127.0.0.1" : "10.0.0.1",
 		.node = i == 3 ? "other" : "node",
 		.clock = i >= 2 ? "other" : "node",
 		.memory = i == 1   ? ""
 			  : i == 3 ? "theirs"
 				   : "ours",
 		.no_memory = i == 1 ? "files are limited" : "",
-		.waits_for = one_in(l, 12) ? "its GPUs" : "",
+		.waits_for = fails(l, 12) ? "its GPUs" : "",
 		.version = "test",
 		.local_address = one_in(l, 6) ? "192.168.0.7:5" : "",
 		.cores = 1 + (uint32_t)drawn(l, 4),
@@ -510,7 +686,7 @@ static inline void worker_comes(struct life *l)
 		.label_count = (uint32_t)drawn(l, 3),
 		.no_limits = i == 2 ? "it has no control groups" : "",
 		.limited = i == 2 ? "2 of 16 cores" : "",
-		.reports = reports};
+		.reports = fails(l, 20) ? reports + 1 : reports};
 	memcpy(m.hello.secret, worker->secret, sizeof(worker->secret));
 	worker->connection = life_connect(l, (char)('a' + i));
 	worker->reports = reports > 0;
@@ -519,7 +695,9 @@ static inline void worker_comes(struct life *l)
 	happens(l, "worker %c comes%s%s, minor %u, %u cores, %u gpus, reports %u", (char)('a' + i),
 		m.hello.fragment_count ? " for " : "", m.hello.fragment_count ? names[0] : "",
 		m.hello.minor, m.hello.cores, m.hello.gpus, reports);
+	l->w->identity = i == 3 ? &life_key : NULL;
 	speak(l, worker->connection, &m);
+	l->w->identity = NULL;
 }
 
 static inline struct life_worker *some_worker(struct life *l)
@@ -540,6 +718,10 @@ static inline void worker_goes(struct life *l)
 	if (worker == NULL)
 		return;
 	if (one_in(l, 3)) {
+		for (size_t i = 0; i < LIFE_PROCESSES; i++)
+			if (l->processes[i].is_there && !l->processes[i].has_ended &&
+			    &l->workers[l->processes[i].worker] == worker && one_in(l, 2))
+				say_ended(l, &l->processes[i], 0, 0, true, "");
 		happens(l, "%s leaves", life_name(l, connection));
 		speak(l, connection, &leave);
 		dies = true;
@@ -592,16 +774,32 @@ static inline void worker_reports(struct life *l)
 		}
 		p->is_reported = true;
 		m = of(p, FW_HOST_REPORT);
-		m.report = (struct fw_host_report){.create = p->create->create,
-						   .started = p->stage == LIFE_RUNS,
-						   .has_run = p->stage == LIFE_RUNS,
-						   .is_wired = p->stage >= LIFE_WIRED,
-						   .stop = p->drains ? FW_STOP_DRAINS : FW_STOP_NOT,
-						   .yields = p->yields,
-						   .is_beside = p->create->create.is_beside,
-						   .restarts = p->create->create.restarts,
-						   .is_inexact = one_in(l, 10),
-						   .age_ns = (int64_t)drawn(l, 100) * SECOND};
+		m.report = (struct fw_host_report){
+			.create = p->create->create,
+			.started = p->stage == LIFE_RUNS,
+			.has_run = p->stage == LIFE_RUNS,
+			.is_wired = p->stage >= LIFE_WIRED,
+			.stop = one_in(l, 8) ? (enum fw_stop_state)drawn(l, 5)
+				: p->drains  ? FW_STOP_DRAINS
+					     : FW_STOP_NOT,
+			.failure =
+				one_in(l, 20) ? FRAGI_FAILURE_OPERATOR_FAILED : FRAGI_FAILURE_NONE,
+			.reason = "f1.tx: compute returned -5",
+			.is_closing = one_in(l, 20),
+			.yields = p->yields,
+			.is_beside = p->create->create.is_beside,
+			.restarts = p->create->create.restarts,
+			.is_inexact = one_in(l, 10),
+			.age_ns = (int64_t)drawn(l, 100) * SECOND};
+		if (m.report.failure == FRAGI_FAILURE_NONE)
+			m.report.reason = "";
+		if (fails(l, 30))
+			m.report.create.fragment_count = 0;
+		if (fails(l, 30))
+			m.report.create.application = "apb";
+		fprintf(transcript, "  stop %d%s%s%s%s\n", (int)m.report.stop,
+			m.report.is_wired ? ", wired" : "", m.report.started ? ", started" : "",
+			m.report.is_closing ? ", closing" : "", m.report.reason);
 		SAYS(l, p, "is reported");
 		host_says(l, p, &m);
 		if (p->is_there && p->stage >= LIFE_PREPARED)
@@ -689,7 +887,6 @@ static inline bool accepts_none(void *arg, const struct fw_identity *identity)
 
 static inline void keys_change(struct life *l)
 {
-	struct fw_identity identity = {.name = "node7", .serial = 1};
 	struct life_worker *worker = some_worker(l);
 	static char gone[] = "node7";
 
@@ -698,10 +895,10 @@ static inline void keys_change(struct life *l)
 		event(l, (struct drv_event){.kind = DRV_EVENT_REVOKED,
 					    .connection = worker->connection,
 					    .peer = "10.0.0.9:1",
-					    .identity = &identity});
-	else if (worker != NULL && one_in(l, 2))
-		event(l, (struct drv_event){.kind = DRV_EVENT_UNHEARD,
-					    .connection = worker->connection});
+					    .identity = &life_key});
+	else if (one_in(l, 2))
+		event(l,
+		      (struct drv_event){.kind = DRV_EVENT_UNHEARD, .connection = l->last_closed});
 	else
 		event(l, (struct drv_event){
 				 .kind = DRV_EVENT_KEYS, .accepts = accepts_none, .arg = gone});

@@ -4,11 +4,11 @@
 
 /*
  * Drawn lives of the driver's core. Of the first ones all is written, of the others a line with the
- * sum over what they did: FRAG_TEST_LIFE=NUMBER prints such a life.
+ * sum over what they did: FRAG_TEST_LIFE=NUMBER prints such a life, FRAG_TEST_LIFE=all each one.
  */
 
 #define LIVES 400
-#define LIVES_SHOWN 10
+#define LIVES_SHOWN 8
 #define LIFE_EVENTS 150
 
 static void client_comes(struct life *l)
@@ -46,15 +46,24 @@ static void client_goes(struct life *l)
 			 .kind = DRV_EVENT_CLOSED, .connection = connection, .text = "it closed"});
 }
 
+/* The graph that is sent, without what makes it large. */
+static void show_text(struct life *l)
+{
+	if (l->text != NULL)
+		fprintf(transcript, "%.*s", (int)strcspn(l->text, "#"), l->text);
+	l->text = NULL;
+}
+
 static void client_sends(struct life *l, struct fw_message *m, const char *what)
 {
-	size_t i = one_in(l, 5) ? drawn(l, LIFE_CLIENTS) : drawn(l, 2);
+	size_t i = one_in(l, 16) ? 2 : drawn(l, 2);
 
 	if (l->clients[i].connection == 0)
 		return;
 	m->seq = ++l->seq;
 	happens(l, "%s: %s %s", life_name(l, l->clients[i].connection), fw_kind_name(m->kind),
 		what);
+	show_text(l);
 	speak(l, l->clients[i].connection, m);
 }
 
@@ -65,6 +74,18 @@ static uint64_t some_run(struct life *l)
 
 static const char *some_app(struct life *l)
 {
+	static char name[FRAG_NAME_MAX + 1];
+	const struct drv_core *core = l->w->core;
+
+	if (!l->w->broken && core->app_count != 0 && !one_in(l, 6)) {
+		const struct drv_app *app = core->apps[drawn(l, core->app_count)];
+
+		for (size_t i = 0; i < core->app_count && l->is_calm; i++)
+			if (core->apps[i]->state == DRV_APP_RUNNING)
+				app = core->apps[i];
+		snprintf(name, sizeof(name), "%s", drv_app_name(app));
+		return name;
+	}
 	return one_in(l, 12) ? "apb" : app_names[drawn(l, 3)];
 }
 
@@ -78,14 +99,14 @@ static void *source_of(struct life *l, size_t app, bool anew, uint32_t *out_byte
 
 	if (anew)
 		draw_graph(l, g);
-	g->mistake = one_in(l, 25);
+	g->is_mistaken = one_in(l, 25);
 	text = graph_text(g, app_names[app]);
 	fragi_free(packed);
 	cr_assert_eq(fragi_source_pack(
 			     &(struct fragi_spec_source){.graph = {"app.yaml", text, strlen(text)}},
 			     &packed, &bytes),
 		     0);
-	fprintf(transcript, "%s", one_in(l, 4) || anew ? text : "");
+	l->text = text;
 	*out_bytes = (uint32_t)bytes;
 	return packed;
 }
@@ -99,8 +120,9 @@ static void app_is_given(struct life *l)
 	given.app.source = source_of(l, app, true, &bytes);
 	given.app.source_bytes = bytes;
 	given.app.id = app + 10;
-	given.app.start_timeout_ns = one_in(l, 4) ? 20 * SECOND : 0;
+	given.app.start_timeout_ns = one_in(l, 3) ? (1 + (int64_t)drawn(l, 12)) * SECOND : 0;
 	happens(l, "application %s is given", app_names[app]);
+	show_text(l);
 	event(l, given);
 }
 
@@ -111,7 +133,7 @@ static void start_app(struct life *l)
 
 	m.start_app.source = source_of(l, app, true, &m.start_app.source_bytes);
 	m.start_app.name = one_in(l, 6) ? "apb" : "";
-	m.start_app.start_timeout_ns = one_in(l, 4) ? 20 * SECOND : 0;
+	m.start_app.start_timeout_ns = one_in(l, 3) ? (1 + (int64_t)drawn(l, 12)) * SECOND : 0;
 	client_sends(l, &m, app_names[app]);
 }
 
@@ -126,13 +148,50 @@ static void stop_app(struct life *l)
 	client_sends(l, &m, m.stop_app.restart ? "and restart" : m.stop_app.name);
 }
 
+static void is_interrupted(struct life *l);
+
+static bool runs(const struct life *l)
+{
+	for (size_t i = 0; !l->w->broken && i < l->w->core->app_count; i++)
+		if (l->w->core->apps[i]->state == DRV_APP_RUNNING)
+			return true;
+	return false;
+}
+
+/* Something is to run before it can be changed, but for some lives. */
+static bool is_too_early(struct life *l)
+{
+	if (!l->is_calm || runs(l))
+		return false;
+	worker_comes(l);
+	client_comes(l);
+	start_app(l);
+	for (int i = 0; i < 4; i++) {
+		all_answer(l);
+		disk_writes(l);
+	}
+	return true;
+}
+
 static void apply(struct life *l)
 {
 	struct fw_message m = {.kind = FW_APPLY};
-	size_t app = drawn(l, 3);
+	const char *name = some_app(l);
+	size_t app = strcmp(name, "cam") == 0 ? 1 : strcmp(name, "lab") == 0 ? 2 : 0;
 	struct life_graph *g = &l->graphs[app];
 
-	switch (drawn(l, 6)) {
+	if (is_too_early(l))
+		return;
+	switch (drawn(l, 9)) {
+	case 6:
+		g->more[0] = (unsigned int)drawn(l, FRAG_COUNT_OF(op_more));
+		break;
+	case 7:
+		g->more[1] = (unsigned int)drawn(l, FRAG_COUNT_OF(fragment_more));
+		break;
+	case 8:
+		g->more[2] = (unsigned int)drawn(l, FRAG_COUNT_OF(top_more));
+		break;
 	case 0:
 		g->value++;
 		break;
@@ -163,29 +222,73 @@ static void change_app(struct life *l)
 	struct fw_message m = {.kind = FW_SET};
 	const char *what;
 
+	if (is_too_early(l))
+		return;
 	if (one_in(l, 2)) {
 		m.set.name = some_app(l);
 		m.set.text = what = one_of(l, "f1.tx.value=7", "f1.tx.value=8", "f5.tx.value=1",
 					   "f1.tx.size=3", "f1.tx", "f9.tx.value=1");
 	} else {
 		m.kind = FW_SWAP;
-		m.swap = (struct fw_swap){.name = some_app(l),
-					  .fragment = one_of(l, "f1", "f2", "f3", "f9"),
-					  .library = what = one_of(l, "libnew.so", "libone0.so"),
-					  .replaces = one_of(l, "", "libone0.so", "libnone.so"),
-					  .probation_ns = (int64_t)drawn(l, 3) * 2 * SECOND};
+		m.swap = (struct fw_swap){
+			.name = some_app(l),
+			.fragment = one_of(l, "f1", "f2", "f3", "f9"),
+			.library = what = one_of(l, "libnew.so", "libone0.so"),
+			.replaces = one_of(l, "", "", "libone0.so", "libone2.so", "libnone.so"),
+			.probation_ns = (int64_t)drawn(l, 3) * 2 * SECOND};
 	}
 	client_sends(l, &m, what);
+	if (m.kind == FW_SWAP)
+		is_interrupted(l);
+}
+
+/* Something comes in between while hosts are replaced. */
+static void is_interrupted(struct life *l)
+{
+	for (uint64_t i = drawn(l, 3); i > 0; i--)
+		disk_writes(l);
+	for (uint64_t i = drawn(l, 8); i > 0; i--)
+		one_answers(l);
+	switch (drawn(l, 12)) {
+	case 0:
+	case 1:
+		driver_returns(l);
+		for (int i = 0; i < 6; i++)
+			worker_comes(l);
+		for (int i = 0; i < 12; i++)
+			worker_reports(l);
+		break;
+	case 2:
+		worker_goes(l);
+		break;
+	case 3:
+		worker_is_silent(l);
+		break;
+	case 4:
+		one_loses_a_peer(l);
+		break;
+	case 5:
+		stop_app(l);
+		break;
+	case 6:
+		one_crashes_often(l);
+		break;
+	default:
+		break;
+	}
 }
 
 static void drain(struct life *l)
 {
 	struct fw_message m = {.kind = FW_DRAIN};
 
+	if (is_too_early(l))
+		return;
 	m.drain.worker = one_of(l, "a", "b", "b", "b#2", "c", "d");
 	m.drain.undo = one_in(l, 2);
 	m.drain.rebalance = m.drain.undo && one_in(l, 2);
 	client_sends(l, &m, m.drain.undo ? "undone" : m.drain.worker);
+	is_interrupted(l);
 }
 
 static void ask(struct life *l)
@@ -223,6 +326,8 @@ static void watch(struct life *l)
 	struct fw_message m = {.kind = FW_WATCH};
 	const char *what = "";
 
+	if (is_too_early(l))
+		return;
 	switch (drawn(l, 4)) {
 	case 0:
 		m.watch = (struct fw_watch){drawn(l, 12), one_in(l, 2)};
@@ -253,7 +358,8 @@ static void watch(struct life *l)
 					.every_ns = (int64_t)drawn(l, 2) * SECOND,
 					.pictures = one_in(l, 2),
 					.traces = one_in(l, 4),
-					.ends = one_in(l, 4) ? l->seq : 0};
+					.ends = one_in(l, 4) ? l->tap_seq : 0};
+		l->tap_seq = l->seq + 1;
 		break;
 	}
 	client_sends(l, &m, what);
@@ -282,29 +388,94 @@ static void machine(struct life *l)
 						   .started_unix_s = 7});
 }
 
+/* The process does not run for a while: not a step. */
+static void stands_still(struct life *l)
+{
+	int64_t ns = (int64_t)drawn(l, 5000) * MS;
+
+	happens(l, "it stands still for %.3f s", (double)ns * 1e-9);
+	l->w->now_ns += ns;
+}
+
+static void asks_often(struct life *l)
+{
+	for (int i = 0; i < 66; i++)
+		client_sends(l,
+			     &(struct fw_message){.kind = FW_EXPLAIN,
+						  .explain = {.name = "apb", .what = ""}},
+			     "");
+}
+
+/* What shells and simulators count. */
+static void is_looked_into(struct life *l)
+{
+	const struct drv_core *core = l->w->core;
+	const char *failed;
+
+	if (l->w->broken)
+		return;
+	failed = drv_core_failed(core);
+	happens(l,
+		"%zu sessions, %zu applications, %" PRId64 " placed, load %" PRId64
+		", failed: %s, b %s, %s",
+		drv_core_session_count(core), drv_core_app_count(core), drv_core_placed(core),
+		drv_core_load(core), failed != NULL ? failed : "none",
+		drv_core_is_drained(core, "b") ? "drained" : "not drained",
+		drv_core_holds_answers(core) ? "holds answers" : "holds none");
+	for (int i = 0; i < 3; i++)
+		fprintf(transcript, "  %s %s%s\n", app_names[i],
+			drv_app_state_name(drv_core_named_state(core, app_names[i])),
+			drv_core_moves(core, app_names[i]) ? ", moves" : "");
+}
+
 static void stop_signal(struct life *l)
 {
 	happens(l, "SIGTERM");
 	event(l, (struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 }
 
+static void is_stopped(struct life *l)
+{
+	if (one_in(l, l->is_calm ? 12 : 3))
+		stop_signal(l);
+}
+
 static const struct {
 	unsigned int weight;
 	void (*happen)(struct life *l);
-} events[] = {{60, one_answers},    {40, all_answer},
-	      {36, one_acts},       {24, worker_comes},
-	      {4, worker_goes},     {3, worker_is_silent},
-	      {60, worker_reports}, {4, worker_beats},
-	      {8, worker_examines}, {2, nonsense},
-	      {2, stranger},        {1, keys_change},
-	      {3, reporter},        {12, client_comes},
-	      {3, client_goes},     {5, app_is_given},
-	      {14, start_app},      {7, stop_app},
-	      {9, apply},           {9, change_app},
-	      {6, drain},           {9, ask},
-	      {9, watch},           {60, disk_writes},
-	      {36, time_passes},    {5, long_time_passes},
-	      {1, machine},         {1, stop_signal},
+} events[] = {{60, one_answers},
+	      {40, all_answer},
+	      {36, one_acts},
+	      {24, worker_comes},
+	      {4, worker_goes},
+	      {3, worker_is_silent},
+	      {60, worker_reports},
+	      {4, worker_beats},
+	      {8, worker_examines},
+	      {2, nonsense},
+	      {2, stranger},
+	      {1, keys_change},
+	      {3, reporter},
+	      {20, client_comes},
+	      {3, client_goes},
+	      {5, app_is_given},
+	      {14, start_app},
+	      {7, stop_app},
+	      {9, apply},
+	      {14, change_app},
+	      {10, drain},
+	      {9, ask},
+	      {9, watch},
+	      {90, disk_writes},
+	      {36, time_passes},
+	      {3, one_crashes_often},
+	      {4, one_loses_a_peer},
+	      {3, stands_still},
+	      {1, asks_often},
+	      {4, is_looked_into},
+	      {5, long_time_passes},
+	      {1, machine},
+	      {1, is_stopped},
 	      {3, driver_returns}};
 
 static void happen(struct life *l)
@@ -320,6 +491,8 @@ static void happen(struct life *l)
 		at -= events[i++].weight;
 	events[i].happen(l);
 }
+
+static const char *const expected[] = {"b", "e"};
 
 static void life_begin(struct life *l, struct world *w, unsigned int number, bool is_brief)
 {
@@ -339,19 +512,27 @@ static void life_begin(struct life *l, struct world *w, unsigned int number, boo
 					.adopts = !one_in(l, 3),
 					.ends_with_app = one_in(l, 12),
 					.encrypts_data = one_in(l, 8),
+					.is_local = one_in(l, 15),
+					.expected = expected,
+					.expected_count = one_in(l, 4) ? 2 : 0,
 					.progress_ns = one_in(l, 4) ? 0 : -1,
 					.prepare_ns = one_in(l, 4) ? 5 * SECOND : 0,
 					.start_ns = one_in(l, 4) ? 4 * SECOND : 0};
+	if (l->config.is_local)
+		l->config.ends_with_app = true;
 	if (l->config.ends_with_app)
 		l->config.adopts = false;
 	w->many_end = true;
 	w->now_ns = 50 * SECOND;
-	w->runs_short = one_in(l, 6);
-	w->short_step = (int64_t)drawn(l, 300);
-	w->short_skip = (int64_t)drawn(l, 40);
+	w->runs_short = one_in(l, 5);
+	w->short_step = (int64_t)drawn(l, 200);
+	w->short_skip = (int64_t)drawn(l, 12);
+	l->is_calm = !one_in(l, 3);
 	fprintf(transcript, "== life %u:%s%s%s%s%s\n", number,
 		l->config.keeps_state ? " keeps state" : "", l->config.adopts ? " adopts" : "",
-		l->config.ends_with_app ? " ends with its application" : "",
+		l->config.is_local        ? " local"
+		: l->config.ends_with_app ? " ends with its application"
+					  : "",
 		l->config.encrypts_data ? " encrypts" : "", w->runs_short ? " lacks memory" : "");
 	cr_assert_eq(drv_core_create(&l->config, &w->core), 0);
 	for (int i = 0; i < 3; i++)
@@ -364,6 +545,10 @@ static void life_begin(struct life *l, struct world *w, unsigned int number, boo
 		app_is_given(l);
 	else
 		start_app(l);
+	for (int i = 0; i < 6 && l->is_calm; i++) {
+		all_answer(l);
+		disk_writes(l);
+	}
 }
 
 /* Whatever happened, a stop ends all. */
@@ -402,7 +587,7 @@ static char *live(unsigned int number, int events_count, bool is_brief)
 
 	transcript_begin();
 	transcript_numbers_chance = true;
-	fragi_log_threshold = FRAGI_LOG_ERROR;
+	fragi_log_threshold = FRAGI_LOG_INFO;
 	life_begin(&l, &w, number, is_brief);
 	for (int i = 0; i < events_count; i++)
 		happen(&l);
@@ -418,12 +603,6 @@ Test(driver_lives, all_that_comes_of_what_is_drawn)
 	size_t bytes;
 	FILE *out = open_memstream(&all, &bytes);
 
-	if (shown != NULL) {
-		char *text = live((unsigned int)atoi(shown), LIFE_EVENTS, false);
-
-		fputs(text, stderr);
-		free(text);
-	}
 	for (unsigned int i = 1; i <= LIVES; i++) {
 		char *text = live(i, LIFE_EVENTS, i <= LIVES_SHOWN);
 		uint64_t sum = 14695981039346656037ull;
@@ -437,6 +616,8 @@ Test(driver_lives, all_that_comes_of_what_is_drawn)
 			fputs(text, out);
 		else
 			fprintf(out, "== life %u: %u lines, sum %016" PRIx64 "\n", i, lines, sum);
+		if (shown != NULL && (atoi(shown) == 0 || atoi(shown) == (int)i))
+			fputs(text, stderr);
 		free(text);
 	}
 	fclose(out);
