@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-#include <base/stamp.h>
+#include <base/starved.h>
 
 /* How far stamps are off the monotonic clock. */
 static int64_t error_ppm(void)
@@ -128,4 +131,40 @@ Test(stamp, another_threads_stamp_lies_between)
 		after = fragi_stamp();
 		cr_assert((int64_t)(between - before) >= 0 && (int64_t)(after - between) >= 0);
 	}
+}
+
+static _Atomic bool is_starved;
+
+static void *compete(void *arg)
+{
+	while (!atomic_load(&is_starved))
+		;
+	return arg;
+}
+
+static uint64_t one_forever(void)
+{
+	return 1;
+}
+
+/* A run on a virtual clock comes out the same on a busy machine. */
+Test(stamp, no_core_is_missed_on_a_virtual_clock)
+{
+	int64_t end_ns = fragi_now_ns() + 20000000000;
+	pthread_t rival;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	cr_assert_eq(pthread_create(&rival, NULL, compete, NULL), 0);
+	while (fragi_starved_read(fragi_stamp()) < 1000 && fragi_now_ns() < end_ns)
+		;
+	atomic_store(&is_starved, true);
+	pthread_join(rival, NULL);
+	cr_expect_gt(fragi_starved_read(fragi_stamp()), 0);
+	fragi_stamp_take_from(one_forever);
+	cr_expect_eq(fragi_starved_read(fragi_stamp()), 0);
+	fragi_stamp_take_from(NULL);
+	cr_expect_gt(fragi_starved_read(fragi_stamp()), 0);
 }

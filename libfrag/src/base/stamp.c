@@ -37,6 +37,11 @@ static struct {
 	uint64_t ns_per_tick_q56, ticks_per_ns_q32;
 } machine;
 
+bool fragi_stamp_is_virtual(void)
+{
+	return machine.is_kept;
+}
+
 void fragi_stamp_take_from(uint64_t (*function)(void))
 {
 	if (!machine.is_kept) {

@@ -31,6 +31,8 @@ FRAGI_API void fragi_stamp_refine(void);
  * take any meanwhile.
  */
 FRAGI_API void fragi_stamp_take_from(uint64_t (*now)(void));
+/* Whether they are: what the kernel measures cannot be compared with them. */
+FRAGI_API bool fragi_stamp_is_virtual(void);
 
 static inline int64_t fragi_now_ns(void)
 {

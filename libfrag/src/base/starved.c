@@ -58,7 +58,7 @@ uint64_t fragi_starved_read(uint64_t now)
 {
 	char text[96];
 	ssize_t size;
-	int fd = file();
+	int fd = fragi_stamp_is_virtual() ? -1 : file();
 
 	if (fd < 0)
 		return 0;

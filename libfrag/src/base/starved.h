@@ -11,8 +11,8 @@
 
 /*
  * Returns for how long the calling thread could run since it began, and the kernel gave it no core;
- * 0 where the kernel does not count that. The difference between wall and CPU time would also be
- * that of a thread that sleeps or waits for a disk, which is no preemption.
+ * 0 where the kernel does not count that, and on a virtual clock. The difference between wall and
+ * CPU time would also be that of a thread that sleeps or waits for a disk, which is no preemption.
  *
  * It is at most FRAGI_STARVED_STALE_NS too small. Within that time the value of the last call is
  * returned again, because reading takes a system call of a microsecond.
