@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "../expected.h"
 #include "composed_dump.h"
 #include "graph_edits.h"
 #include "graph_ops.h"
+#include "logged.h"
 
 /*
  * Graphs, each a file of tests/data/expected/graphs, and what becomes of them: the parsed and
@@ -132,32 +131,6 @@ static const char *const others[] = {
 	"[[]]",    "\"1\"",     "{}",
 };
 
-/* What is logged meanwhile goes into a file, to be read without its times. */
-static int logged_fd = -1, stderr_fd;
-
-static void log_begin(void)
-{
-	if (logged_fd < 0)
-		logged_fd = memfd_create("log", MFD_CLOEXEC);
-	cr_assert_geq(logged_fd, 0);
-	stderr_fd = dup(STDERR_FILENO);
-	dup2(logged_fd, STDERR_FILENO);
-}
-
-static void log_end(FILE *out)
-{
-	char text[20000];
-	ssize_t size;
-
-	dup2(stderr_fd, STDERR_FILENO);
-	close(stderr_fd);
-	size = pread(logged_fd, text, sizeof(text) - 1, 0);
-	cr_assert(size >= 0 && lseek(logged_fd, 0, SEEK_SET) == 0 && ftruncate(logged_fd, 0) == 0);
-	text[size] = '\0';
-	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
-		fprintf(out, "  logs%s\n", strchr(line, ' '));
-}
-
 /* Errors, or the lines of the dump that are not those of the graph as it is. */
 static char *judge(const char *text, bool composed_too, bool *out_is_good)
 {
@@ -169,7 +142,7 @@ static char *judge(const char *text, bool composed_too, bool *out_is_good)
 	size_t size;
 
 	dump = open_memstream(&made, &size);
-	log_begin();
+	logged_begin();
 	*out_is_good = fragi_spec_parse(&source, &diag, &spec) == 0;
 	if (*out_is_good) {
 		dump_spec(spec);
@@ -187,7 +160,7 @@ static char *judge(const char *text, bool composed_too, bool *out_is_good)
 		diag.count = diag.count > ERRORS_SHOWN ? ERRORS_SHOWN : diag.count;
 		dump_diag("  ", &diag);
 	}
-	log_end(dump);
+	logged_end(dump);
 	fclose(dump);
 	fragi_diag_fini(&diag);
 	fragi_spec_destroy(spec);

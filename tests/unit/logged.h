@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_UNIT_LOGGED_H
+#define TESTS_UNIT_LOGGED_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What is logged between begin and end, for texts that are compared: without the times. */
+static int logged_fd = -1, logged_stderr;
+
+static inline void logged_begin(void)
+{
+	if (logged_fd < 0)
+		logged_fd = memfd_create("log", MFD_CLOEXEC);
+	cr_assert_geq(logged_fd, 0);
+	logged_stderr = dup(STDERR_FILENO);
+	dup2(logged_fd, STDERR_FILENO);
+}
+
+static inline void logged_end(FILE *out)
+{
+	char text[40000];
+	ssize_t size;
+
+	dup2(logged_stderr, STDERR_FILENO);
+	close(logged_stderr);
+	size = pread(logged_fd, text, sizeof(text) - 1, 0);
+	cr_assert(size >= 0 && lseek(logged_fd, 0, SEEK_SET) == 0 && ftruncate(logged_fd, 0) == 0);
+	text[size] = '\0';
+	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		fprintf(out, "  logs%s\n", strchr(line, ' '));
+}
+
+#endif
