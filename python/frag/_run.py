@@ -48,24 +48,39 @@ def _finish(run, plugin, error):
 
 
 class _Signals:
-    """SIGTERM ends the application in order, as Ctrl-C does; the second one at once."""
+    """The first SIGINT or SIGTERM ends the application in order, the second one at once, from
+    before it is started until its summary is there. Other handlers of the program are kept."""
 
     def __init__(self, run):
         self.run = run
-        self.before = None
+        self.before = {}
+        self.came = self.passed = 0
+        self.runs = False
 
     def __enter__(self):
         import signal
         import threading
-        if (threading.current_thread() is threading.main_thread()
-                and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL):
-            self.before = signal.signal(signal.SIGTERM, lambda number, frame: self.run.stop())
+        if threading.current_thread() is threading.main_thread():
+            for number, default in ((signal.SIGINT, signal.default_int_handler),
+                                    (signal.SIGTERM, signal.SIG_DFL)):
+                if signal.getsignal(number) == default:
+                    self.before[number] = signal.signal(number, self._on_signal)
         return self
 
+    def _on_signal(self, number, frame):
+        self.came += 1
+        self.pass_on()
+
+    def pass_on(self):
+        """Also those that came before it ran."""
+        while self.runs and self.passed < self.came:
+            self.passed += 1
+            self.run.stop()
+
     def __exit__(self, *unused):
-        if self.before is not None:
-            import signal
-            signal.signal(signal.SIGTERM, self.before)
+        import signal
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
 
 def _trace_threads():
@@ -85,10 +100,12 @@ def _trace_threads():
 
 def execute(run, plugin=None):
     """Runs to the end."""
-    _trace_threads()
-    _start(run)
     error = None
-    with _Signals(run):
+    with _Signals(run) as signals:
+        _trace_threads()
+        _start(run)
+        signals.runs = True
+        signals.pass_on()
         while True:
             try:
                 if run.wait(_SLICE_NS):
@@ -98,7 +115,8 @@ def execute(run, plugin=None):
             except Error as failure:
                 error = failure
                 break
-    return _finish(run, plugin, error)
+        signals.runs = False
+        return _finish(run, plugin, error)
 
 
 class Future:

@@ -40,6 +40,40 @@ if __name__ == "__main__":
     print(App().run()["result"])
 """
 
+# Sends itself a signal at the n-th line of frag._run.execute and of what it calls there.
+AT_A_LINE = """import signal
+import sys
+import threading
+
+import endless
+
+main, count = threading.get_ident(), 0
+
+
+def on_line(frame, event, arg):
+    global count
+    if event == "line":
+        count += 1
+        if count == int(sys.argv[1]):
+            sys.settrace(None)
+            print(frame.f_code.co_name, file=sys.stderr)
+            signal.raise_signal(int(sys.argv[2]))
+    return on_line
+
+
+def on_call(frame, event, arg):
+    is_ours = threading.get_ident() == main and frame.f_globals["__name__"] == "frag._run"
+    return on_line if is_ours and (count > 0 or frame.f_code.co_name == "execute") else None
+
+
+app = endless.App()
+sys.settrace(on_call)
+try:
+    print(app.run()["result"])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
 GRAPH = """frag: 1
 application: app
 fragments:
@@ -595,6 +629,24 @@ class Python(cluster.ClusterTest):
                 self.assertEqual(p.wait(), 0, p.stderr)
                 self.assertEqual(p.stdout.split(), ["started", "stopped", "stopped"])
                 self.assertEqual(p.stderr, "")
+
+    def test_a_signal_at_any_line_of_a_run_ends_it_in_order(self):
+        """Also while it is being started; before its handlers are there the program is interrupted."""
+        self.write("endless.py", ENDLESS)
+        path = self.write("at_a_line.py", AT_A_LINE)
+        for number, lines in ((signal.SIGINT, range(1, 37)), (signal.SIGTERM, range(2, 37, 2))):
+            ordered = set()
+            for line, p in [(n, self.python(path, str(n), str(int(number)))) for n in lines]:
+                code, words, place = p.wait(), p.stdout.split(), p.stderr
+                with self.subTest(number=number, line=line, place=place):
+                    if not ordered and place in ("execute", "__init__", "__enter__") and words != ["stopped"]:
+                        self.assertIn((code, words), ((128 + number, []), (0, ["interrupted"])))
+                        continue
+                    self.assertEqual(code, 0)
+                    self.assertIn(words, (["stopped"], ["started", "stopped", "stopped"]))
+                    ordered.add(place)
+            self.assertIn("execute", ordered)
+            self.assertIn("_start", ordered)
 
     def test_a_program_that_ends_while_it_runs(self):
         path = self.write("leaves.py", ENDLESS.replace('print(App().run()["result"])', "App().run_async()"))
