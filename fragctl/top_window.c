@@ -25,6 +25,13 @@ struct ctl_top_tables {
 	uint32_t references; /* of windows */
 };
 
+/* A newer driver may know others, which are named by their sentence. */
+static enum fragi_cause_kind kind_of(const struct fw_looked *looked)
+{
+	return looked->cause <= FRAGI_CAUSE_RULE ? (enum fragi_cause_kind)looked->cause
+						 : FRAGI_CAUSE_OPERATOR;
+}
+
 static int put(struct ctl_top_window *window, struct ctl_top_tables *tables, int64_t unix_ns)
 {
 	const struct fw_looked *looked = &tables->message->looked;
@@ -41,7 +48,7 @@ static int put(struct ctl_top_window *window, struct ctl_top_tables *tables, int
 	window->tables[window->tables_count++] = tables;
 	window->apps[window->count] = (struct ctl_top_app){
 		.look = looked->look,
-		.cause = {.kind = (enum fragi_cause_kind)looked->cause,
+		.cause = {.kind = kind_of(looked),
 			  .op = looked->op,
 			  .flow = looked->flow,
 			  .host = looked->host,
