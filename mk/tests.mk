@@ -64,6 +64,10 @@ $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
 $(B)/tests/unit/test_shm_ring: $(B)/obj/libfrag/modules/shm/ring.o
+# All that they print of drawn answers.
+$(B)/tests/unit/test_views: $(patsubst %,$(B)/obj/fragctl/%.o,begin drain echo events explain fail \
+	filter health json list logs look promise restart service service_print set status stop \
+	table tap top top_draw top_lines top_opened top_print top_window workers)
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \

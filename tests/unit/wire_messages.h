@@ -15,6 +15,7 @@
 struct maker {
 	struct fragi_arena arena;
 	uint64_t state;
+	bool is_natural; /* numbers of any size, most of them small, and short words */
 };
 
 static inline uint64_t random_u64(struct maker *m)
@@ -32,7 +33,8 @@ static inline uint32_t below(struct maker *m, uint32_t n)
 
 static inline const char *word(struct maker *m)
 {
-	return fragi_arena_printf(&m->arena, "w%llx", (unsigned long long)random_u64(m));
+	return fragi_arena_printf(&m->arena, m->is_natural ? "w%.3llx" : "w%llx",
+				  (unsigned long long)random_u64(m) >> (m->is_natural ? 52 : 0));
 }
 
 static inline void *block(struct maker *m, size_t size)
@@ -46,8 +48,11 @@ static inline void *block(struct maker *m, size_t size)
 
 static inline uint64_t number(struct maker *m, const struct fw_field *field)
 {
-	return field->max == 0 ? random_u64(m)
-			       : field->min + random_u64(m) % (field->max - field->min + 1);
+	uint64_t drawn = random_u64(m);
+
+	if (m->is_natural)
+		drawn >>= 20 + random_u64(m) % 44;
+	return field->max == 0 ? drawn : field->min + drawn % (field->max - field->min + 1);
 }
 
 static inline void set_number(struct maker *m, const struct fw_field *field, uint8_t *plain)
