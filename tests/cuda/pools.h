@@ -18,8 +18,8 @@ static inline void use(struct frag_device device)
 	cr_assert_eq(fragi_cuda_use(device, &ops, &err), 0, "%s", err.text);
 }
 
-static inline void set(const struct frag_resource_type *type, unsigned char *state, const char *name,
-		int64_t value)
+static inline void set(const struct frag_resource_type *type, unsigned char *state,
+		       const char *name, int64_t value)
 {
 	for (uint32_t i = 0; i < type->param_count; i++)
 		if (strcmp(type->params[i].name, name) == 0)
@@ -28,7 +28,7 @@ static inline void set(const struct frag_resource_type *type, unsigned char *sta
 
 /* A resource with parameters {name, value, ..., NULL}, set up and initialised. */
 static inline int make(const char *type_name, struct frag_resource **out, struct frag_err *err,
-		const char *const *names, const int64_t *values)
+		       const char *const *names, const int64_t *values)
 {
 	const struct fragi_built_in_resource *built_in = fragi_built_in_resource(type_name);
 	struct frag_resource *resource;

@@ -59,6 +59,5 @@ void frag_gpu_memory_give(uint64_t bytes)
 
 uint64_t frag_gpu_memory_left(void)
 {
-	return limit == 0 ? UINT64_MAX
-			  : limit - atomic_load_explicit(&used, memory_order_relaxed);
+	return limit == 0 ? UINT64_MAX : limit - atomic_load_explicit(&used, memory_order_relaxed);
 }
