@@ -410,7 +410,7 @@ Test(worker_shell, examinations)
 	wrk_examiner_begin(examiner, &loop, show_examined, NULL);
 	fprintf(out, "ended before it has answered\n");
 	snprintf(examiner->program, sizeof(examiner->program), "./fragctl");
-	script("fragctl", "sleep 100");
+	script("fragctl", "exec sleep 100");
 	wrk_examiner_begin(examiner, &loop, show_examined, NULL);
 	wrk_examiner_end(examiner);
 	wrk_examiner_end(examiner);
