@@ -27,7 +27,7 @@
 #define HEAD_BYTES ((size_t)65536)   /* of a channel, before the ring */
 #define RING_BYTES ((size_t)256 << 10)
 #define AT_CONSUMED 64 /* in a channel */
-#define LAYOUT 3u
+#define LAYOUT 4u
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 struct hello {
@@ -288,12 +288,12 @@ static inline void meet_with(struct host *host, struct liar *liar, uint32_t said
 	turns(host);
 }
 
-/* The length of a record. */
-static inline void liar_stores(struct liar *liar, uint64_t position, uint32_t bytes)
+/* The head of a record. */
+static inline void liar_stores(struct liar *liar, uint64_t position, uint64_t head)
 {
 	uint8_t *at = liar->memory + HEAD_BYTES + position % RING_BYTES;
 
-	atomic_store((_Atomic uint32_t *)(void *)at, bytes);
+	atomic_store((_Atomic uint64_t *)(void *)at, head);
 }
 
 /* A record of a message without a header, or of returned slots. */
@@ -301,17 +301,15 @@ static inline void liar_writes(struct liar *liar, int kind, uint8_t count, uint6
 			       const uint64_t *rest, uint32_t words)
 {
 	uint8_t record[1024] = {0};
-	uint32_t bytes = 24 + words * 8;
+	uint32_t bytes = (16 + words * 8 + 63) / 64 * 64;
 
-	record[4] = (uint8_t)kind;
-	record[5] = count;
 	fragi_put64(record + 8, slot);
 	for (uint32_t i = 0; i < words; i++)
-		fragi_put64(record + 24 + i * 8, rest[i]);
-	for (uint32_t i = 4; i < bytes; i++)
+		fragi_put64(record + 16 + i * 8, rest[i]);
+	for (uint32_t i = 8; i < bytes; i++)
 		liar->memory[HEAD_BYTES + (liar->produced + i) % RING_BYTES] = record[i];
 	liar_stores(liar, liar->produced + bytes, 0);
-	liar_stores(liar, liar->produced, bytes);
+	liar_stores(liar, liar->produced, (uint64_t)kind | (uint64_t)count << 8);
 	liar->produced += bytes;
 }
 

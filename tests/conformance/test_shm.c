@@ -332,7 +332,7 @@ static void expect_working(struct pair *pair)
 
 PAIR_TEST(shm, who_does_not_know_the_secret_is_sent_away, &kind_shm)
 {
-	struct hello hello = {.magic = 0x48534646u, .layout = 3, .heap_bytes = 65536};
+	struct hello hello = {.magic = 0x48534646u, .layout = 4, .heap_bytes = 65536};
 	int fds[3], fd;
 
 	for (int i = 0; i < 3; i++)

@@ -283,7 +283,7 @@ Test(shm_liars, a_host_of_another_layout_is_refused, .init = set_environment)
 		-EPROTO);
 	cr_expect_str_eq(
 		err.text,
-		"the other host's data address has layout 2, this frag knows 3; use the same frag for all workers of a node");
+		"the other host's data address has layout 3, this frag knows 4; use the same frag for all workers of a node");
 	fragi_put16(address + AT_LAYOUT, LAYOUT);
 	cr_assert_eq(
 		host.ops->connect(host.transport, 2, address, size, &host, &host.endpoint, &err), 0,

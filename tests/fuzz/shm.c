@@ -443,8 +443,8 @@ static void step_record(struct fuzz_input *input)
 {
 	struct shm_endpoint *liar = end_of(LIAR_TO_VICTIM);
 	uint8_t kind = fuzz_u8(input), count = fuzz_u8(input), how = fuzz_u8(input);
-	uint32_t header_bytes = fuzz_u8(input), inline_bytes = fuzz_u8(input), words, length;
-	uint64_t slot = fuzz_u16(input), bytes, word;
+	uint32_t header_bytes = fuzz_u8(input), inline_bytes = fuzz_u8(input), words;
+	uint64_t slot = fuzz_u16(input), bytes, word, head;
 	uint8_t *at, *ring, *record;
 
 	if (liar == NULL || liar->out.memory == NULL)
@@ -452,16 +452,16 @@ static void step_record(struct fuzz_input *input)
 	words = inline_bytes > 0 ? shm_padded(inline_bytes) / 8
 				 : count * (kind == SHM_MESSAGE ? 2u : 1u);
 	words = words > 600 ? 600 : words;
-	bytes = SHM_RECORD_HEAD + shm_padded(header_bytes) + words * 8;
+	bytes = (SHM_HEADER_AT + shm_padded(header_bytes) + words * 8 + 63) / 64 * 64;
 	ring = liar->out.memory + HEAD_BYTES;
 	at = record = ring + liar->out.produced % SHM_RING_BYTES;
-	length = (uint32_t)bytes + ((how & 1) != 0 ? fuzz_u8(input) : 0);
-	at[4] = kind;
-	at[5] = count;
-	fragi_put16(at + 6, (uint16_t)(header_bytes << ((how & 2) != 0 ? 6 : 0)));
+	head = kind | (uint64_t)count << 8;
+	head |= (uint64_t)(header_bytes << ((how & 2) != 0 ? 6 : 0)) << 16;
+	head |= (uint64_t)(inline_bytes << ((how & 4) != 0 ? 4 : 0)) << 32;
+	if ((how & 1) != 0)
+		head ^= (uint64_t)fuzz_u8(input) << 42;
 	fragi_put64(at + 8, slot | (uint64_t)(how >> 4) << 32);
-	fragi_put32(at + 16, inline_bytes << ((how & 4) != 0 ? 4 : 0));
-	at += SHM_RECORD_HEAD + shm_padded(header_bytes);
+	at += SHM_HEADER_AT + shm_padded(header_bytes);
 	for (uint32_t i = 0; i < words; i++) {
 		word = i < 6 ? fuzz_u16(input) : i;
 		if ((how & 8) != 0)
@@ -469,8 +469,8 @@ static void step_record(struct fuzz_input *input)
 		fragi_put64(at + (uint64_t)i * 8, word);
 	}
 	liar->out.produced += bytes;
-	fragi_put32(ring + liar->out.produced % SHM_RING_BYTES, 0);
-	fragi_put32(record, length);
+	fragi_put64(ring + liar->out.produced % SHM_RING_BYTES, 0);
+	fragi_put64(record, head);
 }
 
 static void step_head(struct fuzz_input *input)

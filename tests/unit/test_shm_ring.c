@@ -18,7 +18,6 @@
 #else
 #define RECORDS 300000
 #endif
-#define ZERO_BYTES 8u /* behind the last record */
 
 /* The writer's channel and the reader's, each mapped by the other. */
 struct ends {
@@ -43,12 +42,19 @@ static void close_ends(struct ends *ends)
 	shm_ring_destroy(&ends->back);
 }
 
-static uint64_t bytes_of(uint32_t header_bytes, uint32_t inline_bytes)
+static struct shm_record_head head_of(uint32_t header_bytes, uint32_t inline_bytes)
 {
-	return SHM_RECORD_HEAD + shm_padded(header_bytes) + shm_padded(inline_bytes);
+	return (struct shm_record_head){.kind = SHM_MESSAGE,
+					.header_bytes = (uint16_t)header_bytes,
+					.inline_bytes = inline_bytes};
 }
 
-/* A record but for its length; header and body are filled with `mark` and `mark + 1`. */
+static uint64_t bytes_of(uint32_t header_bytes, uint32_t inline_bytes)
+{
+	return shm_record_bytes(head_of(header_bytes, inline_bytes));
+}
+
+/* A record but for its head; header and body are filled with `mark` and `mark + 1`. */
 static bool write_record(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes,
 			 uint64_t mark)
 {
@@ -56,23 +62,24 @@ static bool write_record(struct ends *ends, uint32_t header_bytes, uint32_t inli
 
 	if (at == NULL)
 		return false;
-	at[4] = SHM_MESSAGE;
-	at[5] = 1;
-	fragi_put16(at + 6, (uint16_t)header_bytes);
 	fragi_put64(at + 8, mark);
-	fragi_put32(at + 16, inline_bytes);
-	fragi_put32(at + 20, 0);
-	memset(at + SHM_RECORD_HEAD, (uint8_t)mark, shm_padded(header_bytes));
-	memset(at + SHM_RECORD_HEAD + shm_padded(header_bytes), (uint8_t)(mark + 1),
+	memset(at + SHM_HEADER_AT, (uint8_t)mark, shm_padded(header_bytes));
+	memset(at + SHM_HEADER_AT + shm_padded(header_bytes), (uint8_t)(mark + 1),
 	       shm_padded(inline_bytes));
 	return true;
+}
+
+static void publish(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes)
+{
+	shm_ring_publish(&ends->out, head_of(header_bytes, inline_bytes),
+			 bytes_of(header_bytes, inline_bytes));
 }
 
 static bool put(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes, uint64_t mark)
 {
 	if (!write_record(ends, header_bytes, inline_bytes, mark))
 		return false;
-	shm_ring_publish(&ends->out, bytes_of(header_bytes, inline_bytes));
+	publish(ends, header_bytes, inline_bytes);
 	return true;
 }
 
@@ -101,7 +108,7 @@ static bool take(struct ends *ends, uint32_t header_bytes, uint32_t inline_bytes
 	return true;
 }
 
-Test(shm_ring, a_record_is_there_with_its_length)
+Test(shm_ring, a_record_is_there_with_its_head)
 {
 	struct shm_record record;
 	struct ends ends;
@@ -111,12 +118,29 @@ Test(shm_ring, a_record_is_there_with_its_length)
 	cr_assert(write_record(&ends, 40, 64, 7));
 	cr_expect_eq(shm_ring_next(&ends.in, &record), 0);
 	cr_expect(shm_ring_is_empty(&ends.in));
-	shm_ring_publish(&ends.out, bytes_of(40, 64));
+	publish(&ends, 40, 64);
 	cr_expect_not(shm_ring_is_empty(&ends.in));
 	cr_expect(take(&ends, 40, 64, 7));
 	cr_expect(shm_ring_is_empty(&ends.in));
 	cr_expect_eq(shm_ring_next(&ends.in, &record), 0);
 	close_ends(&ends);
+}
+
+/* Small ones, which a peer reads while the next one is written. */
+Test(shm_ring, a_record_begins_with_a_line_and_is_no_longer_than_needed)
+{
+	cr_expect_eq(bytes_of(0, 0), 64);
+	cr_expect_eq(bytes_of(40, 8), 64);
+	cr_expect_eq(bytes_of(40, 9), 128);
+	cr_expect_eq(bytes_of(41, 8), 128);
+	cr_expect_eq(shm_record_bytes((struct shm_record_head){.kind = SHM_MESSAGE, .count = 3}),
+		     64);
+	cr_expect_eq(shm_record_bytes((struct shm_record_head){.kind = SHM_MESSAGE, .count = 4}),
+		     128);
+	cr_expect_eq(shm_record_bytes((struct shm_record_head){.kind = SHM_RETURN, .count = 6}),
+		     64);
+	cr_expect_eq(shm_record_bytes((struct shm_record_head){.kind = SHM_RETURN, .count = 7}),
+		     128);
 }
 
 Test(shm_ring, what_lay_behind_a_record_is_no_record)
@@ -125,13 +149,14 @@ Test(shm_ring, what_lay_behind_a_record_is_no_record)
 	uint8_t *ring;
 
 	open_ends(&ends);
-	ring = shm_ring_room(&ends.out, &ends.seen, ZERO_BYTES);
-	memset(ring + ZERO_BYTES, 0xff, SHM_RING_BYTES - ZERO_BYTES);
+	ring = shm_ring_room(&ends.out, &ends.seen, SHM_LINE_BYTES);
+	memset(ring + 8, 0xff, SHM_RING_BYTES - 8);
 	for (uint64_t i = 0; ends.out.produced < 3 * SHM_RING_BYTES; i++) {
-		cr_assert(put(&ends, 0, (uint32_t)(8 + i % 7 * 8), i));
-		cr_assert(take(&ends, 0, (uint32_t)(8 + i % 7 * 8), i));
+		cr_assert(put(&ends, 0, (uint32_t)(i % 7 * 64), i));
+		cr_assert(take(&ends, 0, (uint32_t)(i % 7 * 64), i));
 		cr_assert(shm_ring_is_empty(&ends.in), "behind record %llu", (unsigned long long)i);
-		memset(ring + (ends.out.produced + ZERO_BYTES) % SHM_RING_BYTES, 0xff, ZERO_BYTES);
+		memset(ring + (ends.out.produced + SHM_LINE_BYTES) % SHM_RING_BYTES, 0xff,
+		       SHM_LINE_BYTES);
 	}
 	close_ends(&ends);
 }
@@ -139,8 +164,8 @@ Test(shm_ring, what_lay_behind_a_record_is_no_record)
 /* The page behind a record, which can be written to after the first store there. */
 static struct {
 	void *page;
-	const _Atomic uint32_t *length; /* of the record */
-	uint32_t length_then;
+	const _Atomic uint64_t *head; /* of the record */
+	uint64_t head_then;
 	int stores;
 } watched;
 
@@ -148,12 +173,12 @@ static void on_store(int number)
 {
 	(void)number;
 	watched.stores++;
-	watched.length_then = atomic_load(watched.length);
+	watched.head_then = atomic_load(watched.head);
 	(void)mprotect(watched.page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
 }
 
-/* A peer that sees the length first could take old bytes for the length of a record. */
-Test(shm_ring, the_0_behind_a_record_is_stored_before_its_length)
+/* A peer that sees the head first could take old bytes for the head of a record. */
+Test(shm_ring, the_0_behind_a_record_is_stored_before_its_head)
 {
 	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
 	struct ends ends;
@@ -161,86 +186,85 @@ Test(shm_ring, the_0_behind_a_record_is_stored_before_its_length)
 
 	open_ends(&ends);
 	ring = shm_ring_room(&ends.out, &ends.seen, page);
-	cr_assert(write_record(&ends, 0, page - SHM_RECORD_HEAD, 7));
-	memset(ring + page, 0xff, 4);
+	cr_assert(write_record(&ends, 0, page - SHM_HEADER_AT, 7));
+	memset(ring + page, 0xff, 8);
 	watched.page = ring + page;
-	watched.length = (const _Atomic uint32_t *)(const void *)ring;
+	watched.head = (const _Atomic uint64_t *)(const void *)ring;
 	signal(SIGSEGV, on_store);
 	cr_assert_eq(mprotect(watched.page, page, PROT_READ), 0);
-	shm_ring_publish(&ends.out, page);
+	publish(&ends, 0, page - SHM_HEADER_AT);
 	signal(SIGSEGV, SIG_DFL);
 	cr_expect_eq(watched.stores, 1);
-	cr_expect_eq(watched.length_then, 0);
-	cr_expect_eq(atomic_load(watched.length), page);
-	cr_expect_eq(fragi_get32(ring + page), 0);
+	cr_expect_eq(watched.head_then, 0);
+	cr_expect_neq(atomic_load(watched.head), 0);
+	cr_expect_eq(fragi_get64(ring + page), 0);
 	close_ends(&ends);
 }
 
-/* Up to the 0 behind the last record, which would else be the length of the first. */
+/* But for a line, where the 0 behind the last record is: it would else be the head of the first. */
 Test(shm_ring, a_full_ring_is_read_from_any_place)
 {
-	const uint32_t many = 984, last = 40; /* 260 of 1,008 bytes and one of 64 */
+	const uint32_t many = 944; /* 273 of 960 bytes, and 64 are left */
+	const uint64_t count = SHM_RING_BYTES / bytes_of(0, many);
 	struct ends ends;
-	uint64_t count;
 
-	cr_assert_eq(SHM_RING_BYTES % bytes_of(0, many), bytes_of(0, last));
+	cr_assert_eq(bytes_of(0, many), 960);
 	open_ends(&ends);
 	for (int start = 0; start < 200;
-	     start++) { /* each 8 bytes before that of the round before */
-		for (count = 0; count < SHM_RING_BYTES / bytes_of(0, many); count++)
-			cr_assert(put(&ends, 0, many, count));
-		cr_assert_not(put(&ends, 0, last, count), "round %d: the ring and no 0", start);
-		cr_assert(put(&ends, 0, last - ZERO_BYTES, count), "round %d", start);
-		cr_assert_not(put(&ends, 0, 0, 0));
+	     start++) { /* each a line before that of the round before */
+		for (uint64_t i = 0; i < count; i++)
+			cr_assert(put(&ends, 0, many, i), "round %d", start);
+		cr_assert_not(put(&ends, 0, 48, count), "round %d: the ring and no 0", start);
 		for (uint64_t i = 0; i < count; i++)
 			cr_assert(take(&ends, 0, many, i), "round %d: %llu of %llu", start,
 				  (unsigned long long)i, (unsigned long long)count);
-		cr_assert(take(&ends, 0, last - ZERO_BYTES, count));
 		cr_assert(shm_ring_is_empty(&ends.in));
 		cr_assert_eq(ends.in.consumed, ends.out.produced);
 	}
 	close_ends(&ends);
 }
 
-/* One of 104 bytes, as the peer has written it, with another length. */
-static int read_with_length(uint32_t bytes)
+static int read_with_head(struct shm_record_head head)
 {
 	struct shm_record record;
 	struct ends ends;
-	uint8_t *at;
 	int r;
 
 	open_ends(&ends);
-	cr_assert(write_record(&ends, 16, 64, 7));
-	at = shm_ring_room(&ends.out, &ends.seen, ZERO_BYTES);
-	fragi_put32(at, bytes);
+	cr_assert_not_null(shm_ring_room(&ends.out, &ends.seen, SHM_LINE_BYTES));
+	shm_ring_publish(&ends.out, head, SHM_LINE_BYTES);
 	r = shm_ring_next(&ends.in, &record);
 	close_ends(&ends);
 	return r;
 }
 
-Test(shm_ring, a_length_that_is_not_that_of_the_record_is_refused)
+Test(shm_ring, a_head_that_no_host_writes_is_refused)
 {
-	const uint32_t wrong[] = {1,
-				  8,
-				  SHM_RECORD_HEAD - 8,
-				  SHM_RECORD_HEAD,
-				  96,
-				  100,
-				  103,
-				  105,
-				  112,
-				  360,
-				  (uint32_t)SHM_RING_BYTES,
-				  (uint32_t)SHM_RING_BYTES + 104,
-				  104u << 8,
-				  104u | 1u << 31,
-				  UINT32_MAX};
+	const struct {
+		struct shm_record_head head;
+		int r;
+	} rows[] = {
+		{{0, 0, 0, 0}, 0},
+		{{SHM_MESSAGE, 0, 0, 0}, 1},
+		{{SHM_MESSAGE, FRAG_MESSAGE_TENSORS_MAX, FRAGI_HEADER_MAX, 0}, 1},
+		{{SHM_MESSAGE, 0, 0, SHM_INLINE_MAX}, 1},
+		{{SHM_MESSAGE, FRAG_MESSAGE_TENSORS_MAX + 1, 0, 0}, -EBADMSG},
+		{{SHM_MESSAGE, 0, FRAGI_HEADER_MAX + 1, 0}, -EBADMSG},
+		{{SHM_MESSAGE, 0, UINT16_MAX, 0}, -EBADMSG},
+		{{SHM_MESSAGE, 0, 0, SHM_INLINE_MAX + 1}, -EBADMSG},
+		{{SHM_MESSAGE, 0, 0, UINT32_MAX}, -EBADMSG},
+		{{SHM_RETURN, 1, 0, 0}, 1},
+		{{SHM_RETURN, SHM_RETURNS_MAX, 0, 0}, 1},
+		{{SHM_RETURN, 0, 0, 0}, -EBADMSG},
+		{{SHM_RETURN, SHM_RETURNS_MAX + 1, 0, 0}, -EBADMSG},
+		{{0, 1, 0, 0}, -EBADMSG},
+		{{0, 0, 0, 8}, -EBADMSG},
+		{{SHM_RETURN + 1, 1, 0, 0}, -EBADMSG},
+		{{UINT8_MAX, UINT8_MAX, UINT16_MAX, UINT32_MAX}, -EBADMSG},
+	};
 
-	cr_expect_eq(read_with_length(0), 0);
-	cr_expect_eq(read_with_length(104), 1);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		cr_expect_eq(read_with_length(wrong[i]), -EBADMSG, "%u", wrong[i]);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(read_with_head(rows[i].head), rows[i].r, "row %zu", i);
 }
 
 /* Two threads. They share one mapping, as ThreadSanitizer compares addresses. */

@@ -185,20 +185,17 @@ static void gather(uint8_t *to, const struct fragi_body *bodies, uint32_t count)
 static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send *send,
 			  const struct shm_send *room, const struct fragi_body *bodies)
 {
-	uint64_t rest = room->inline_bytes > 0 ? shm_padded(room->inline_bytes)
-					       : room->count * sizeof(room->places[0]);
-	uint64_t bytes = SHM_RECORD_HEAD + shm_padded(send->header_bytes) + rest;
+	const struct shm_record_head head = {.kind = SHM_MESSAGE,
+					     .count = (uint8_t)room->count,
+					     .header_bytes = (uint16_t)send->header_bytes,
+					     .inline_bytes = room->inline_bytes};
+	uint64_t bytes = shm_record_bytes(head);
 	uint8_t *at = shm_ring_room(&endpoint->out, &endpoint->in, bytes);
 
 	if (at == NULL)
 		return false;
-	at[4] = SHM_MESSAGE;
-	at[5] = (uint8_t)room->count;
-	fragi_put16(at + 6, (uint16_t)send->header_bytes);
 	fragi_put64(at + 8, room->slot);
-	fragi_put32(at + 16, room->inline_bytes);
-	fragi_put32(at + 20, 0);
-	at += SHM_RECORD_HEAD;
+	at += SHM_HEADER_AT;
 	memcpy(at, send->header, send->header_bytes);
 	at += shm_padded(send->header_bytes);
 	if (room->inline_bytes == 0)
@@ -210,7 +207,7 @@ static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send
 	if (room->has_slot)
 		slot_of(endpoint, room->slot)->shown = true;
 	SHM_STEP(RECORD_WRITTEN);
-	shm_ring_publish(&endpoint->out, bytes);
+	shm_ring_publish(&endpoint->out, head, bytes);
 	SHM_STEP(RECORD_SHOWN);
 	return true;
 }
@@ -353,20 +350,20 @@ static void release(void *owner)
 static bool write_returns(struct shm_endpoint *endpoint)
 {
 	struct shm_taken *taken = endpoint->unsent;
+	struct shm_record_head head = {.kind = SHM_RETURN};
 	uint32_t count = 0;
 	uint64_t bytes;
 	uint8_t *at;
 
 	for (; taken != NULL && count < SHM_RETURNS_MAX; taken = taken->next)
 		count++;
-	bytes = SHM_RECORD_HEAD + count * sizeof(uint64_t);
+	head.count = (uint8_t)count;
+	bytes = shm_record_bytes(head);
 	at = shm_ring_room(&endpoint->out, &endpoint->in, bytes);
 	if (at == NULL)
 		return false;
-	memset(at + 4, 0, SHM_RECORD_HEAD - 4);
-	at[4] = SHM_RETURN;
-	at[5] = (uint8_t)count;
-	at += SHM_RECORD_HEAD;
+	fragi_put64(at + 8, 0);
+	at += SHM_HEADER_AT;
 	for (; count > 0; count--, at += sizeof(uint64_t)) {
 		taken = endpoint->unsent;
 		endpoint->unsent = taken->next;
@@ -374,7 +371,7 @@ static bool write_returns(struct shm_endpoint *endpoint)
 		taken_give(endpoint, taken);
 	}
 	SHM_STEP(RETURN_WRITTEN);
-	shm_ring_publish(&endpoint->out, bytes);
+	shm_ring_publish(&endpoint->out, head, bytes);
 	SHM_STEP(RETURN_SHOWN);
 	return true;
 }
@@ -561,7 +558,7 @@ uint32_t shm_exchange(struct shm_endpoint *endpoint)
 
 uint32_t shm_exchange_rest(struct shm_endpoint *endpoint)
 {
-	uint32_t happened = 0, rounds = SHM_RING_BYTES / SHM_RECORD_HEAD / RECORDS_MAX + 1, now = 1;
+	uint32_t happened = 0, rounds = SHM_RING_BYTES / SHM_LINE_BYTES / RECORDS_MAX + 1, now = 1;
 
 	for (; rounds > 0 && now > 0; rounds--) {
 		now = shm_exchange(endpoint);

@@ -24,7 +24,7 @@
 #define SHM_NAME_BYTES 16   /* of a host's socket */
 #define SHM_SECRET_BYTES 16 /* the secret that lets a peer in */
 #define SHM_AREAS_MAX 64u   /* areas of device memory of a host */
-#define SHM_LAYOUT 3u       /* of addresses, introductions and channels */
+#define SHM_LAYOUT 4u       /* of addresses, introductions and channels */
 
 /* What wakes a host: an eventfd. It outlives its transport for those who return bodies late. */
 struct shm_bell {

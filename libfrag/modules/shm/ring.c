@@ -15,17 +15,15 @@
 #define CHANNEL_BYTES (HEAD_BYTES + SHM_RING_BYTES)
 #define MAPPED_BYTES (CHANNEL_BYTES + SHM_RING_BYTES)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
-#define LINE_BYTES 64u
-#define AHEAD_BYTES (4 * LINE_BYTES) /* a message with a small body */
-#define ZERO_BYTES 8u                /* of the ring: the length 0 behind the last record */
-#define CHANNEL_MAGIC 0x43534646u    /* "FFSC" */
+#define AHEAD_BYTES (4 * SHM_LINE_BYTES) /* a message with a small body */
+#define CHANNEL_MAGIC 0x43534646u        /* "FFSC" */
 
 /* On cache lines of their own: each is read by the peer while the owner writes the others. */
 struct head {
 	uint32_t magic;
-	_Atomic uint64_t areas;                 /* of the peer's that the owner has mapped */
-	_Alignas(64) _Atomic uint64_t consumed; /* bytes, of the peer's ring */
-	_Alignas(64) _Atomic uint32_t sleeps;
+	_Atomic uint64_t areas; /* of the peer's that the owner has mapped */
+	_Alignas(SHM_LINE_BYTES) _Atomic uint64_t consumed; /* bytes, of the peer's ring */
+	_Alignas(SHM_LINE_BYTES) _Atomic uint32_t sleeps;
 	_Atomic uint32_t wants_room;
 };
 
@@ -135,9 +133,10 @@ bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in 
 	return out->produced - consumed_by(in) > SHM_RING_BYTES;
 }
 
+/* For that and a 0 behind it, at the beginning of the next line. */
 static bool has_room(const struct shm_ring_out *out, uint64_t bytes)
 {
-	return bytes + ZERO_BYTES <= SHM_RING_BYTES - (out->produced - out->consumed);
+	return bytes < SHM_RING_BYTES - (out->produced - out->consumed);
 }
 
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes)
@@ -175,69 +174,71 @@ static inline void fetch_ahead(const struct shm_ring_out *out)
 {
 	const uint8_t *at = out->memory + HEAD_BYTES + out->produced % SHM_RING_BYTES;
 
-	for (uint32_t i = 0; i < AHEAD_BYTES; i += LINE_BYTES)
+	for (uint32_t i = 0; i < AHEAD_BYTES; i += SHM_LINE_BYTES)
 		fetch_for_writing(at + i);
 }
 
-static _Atomic uint32_t *length_at(const uint8_t *memory, uint64_t position)
+static _Atomic uint64_t *word_at(const uint8_t *memory, uint64_t position)
 {
-	return (_Atomic uint32_t *)(uintptr_t)(memory + HEAD_BYTES + position % SHM_RING_BYTES);
+	return (_Atomic uint64_t *)(uintptr_t)(memory + HEAD_BYTES + position % SHM_RING_BYTES);
 }
 
 /*
- * A peer that has read this record looks at the length behind it, where old bytes lie: the 0 is
+ * A peer that has read this record looks at the head behind it, where old bytes lie: the 0 is
  * stored first, and released with the record.
  */
-void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes)
+void shm_ring_publish(struct shm_ring_out *out, struct shm_record_head head, uint64_t bytes)
 {
-	uint64_t begin = out->produced;
+	uint64_t begin = out->produced, word;
 
+	memcpy(&word, &head, sizeof(word));
 	out->produced += bytes;
-	atomic_store_explicit(length_at(out->memory, out->produced), 0, memory_order_relaxed);
-	atomic_store_explicit(length_at(out->memory, begin), (uint32_t)bytes, memory_order_release);
+	atomic_store_explicit(word_at(out->memory, out->produced), 0, memory_order_relaxed);
+	atomic_store_explicit(word_at(out->memory, begin), word, memory_order_release);
 	fetch_ahead(out);
 }
 
-/* Of the next record; 0: it is not there yet. */
-static uint32_t load_length(const struct shm_ring_in *in)
+/* The head of the next record; 0: it is not there yet. */
+static uint64_t load_word(const struct shm_ring_in *in)
 {
-	return atomic_load_explicit(length_at(in->memory, in->consumed), memory_order_acquire);
+	return atomic_load_explicit(word_at(in->memory, in->consumed), memory_order_acquire);
 }
 
-/* Every field is read once. */
+static bool is_possible(struct shm_record_head head)
+{
+	if (head.header_bytes > FRAGI_HEADER_MAX || head.inline_bytes > SHM_INLINE_MAX)
+		return false;
+	return head.kind == SHM_MESSAGE
+		       ? head.count <= FRAG_MESSAGE_TENSORS_MAX
+		       : head.kind == SHM_RETURN && head.count > 0 && head.count <= SHM_RETURNS_MAX;
+}
+
+/* The head is read once, so that the peer cannot change what was checked. */
 int shm_ring_next(struct shm_ring_in *in, struct shm_record *out)
 {
+	struct shm_record_head head;
 	const uint8_t *at;
-	uint32_t bytes;
-	uint64_t rest;
+	uint64_t word;
 
 	if (in->memory == NULL)
 		return 0;
-	bytes = load_length(in);
-	if (bytes == 0)
+	word = load_word(in);
+	if (word == 0)
 		return 0;
+	memcpy(&head, &word, sizeof(head));
+	if (!is_possible(head))
+		return -EBADMSG;
 	at = in->memory + HEAD_BYTES + in->consumed % SHM_RING_BYTES;
 	*out = (struct shm_record){
-		.bytes = bytes,
-		.kind = at[4],
-		.count = at[5],
-		.header_bytes = fragi_get16(at + 6),
+		.kind = head.kind,
+		.header_bytes = head.header_bytes,
+		.count = head.count,
+		.inline_bytes = head.inline_bytes,
 		.slot = fragi_get64(at + 8),
-		.inline_bytes = fragi_get32(at + 16),
+		.header = at + SHM_HEADER_AT,
+		.rest = at + SHM_HEADER_AT + shm_padded(head.header_bytes),
+		.bytes = shm_record_bytes(head),
 	};
-	if (out->header_bytes > FRAGI_HEADER_MAX || out->inline_bytes > SHM_INLINE_MAX)
-		return -EBADMSG;
-	if (out->kind == SHM_MESSAGE && out->count <= FRAG_MESSAGE_TENSORS_MAX)
-		rest = out->inline_bytes > 0 ? shm_padded(out->inline_bytes)
-					     : out->count * sizeof(struct shm_place);
-	else if (out->kind == SHM_RETURN && out->count > 0 && out->count <= SHM_RETURNS_MAX)
-		rest = out->count * sizeof(uint64_t);
-	else
-		return -EBADMSG;
-	if (out->bytes != SHM_RECORD_HEAD + shm_padded(out->header_bytes) + rest)
-		return -EBADMSG;
-	out->header = at + SHM_RECORD_HEAD;
-	out->rest = out->header + shm_padded(out->header_bytes);
 	return 1;
 }
 
@@ -250,7 +251,7 @@ void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
 
 bool shm_ring_is_empty(const struct shm_ring_in *in)
 {
-	return in->memory == NULL || load_length(in) == 0;
+	return in->memory == NULL || load_word(in) == 0;
 }
 
 void shm_ring_sleep(struct shm_ring_out *own, bool sleeps)

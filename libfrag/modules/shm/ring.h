@@ -14,19 +14,20 @@
  * the ring. Everything in it is written by its owner alone; the peer maps it read-only and tells
  * how far it has read in its own channel.
  *
- * The ring is mapped twice in a row, so that a record is always in one piece. A record is 8-byte
- * aligned. Its length is stored last, and is 0 until then: it is what the peer waits for, so the
- * cache line that tells of a record is the one that holds it. Behind the last record there is
+ * The ring is mapped twice in a row, so that a record is always in one piece. A record begins with
+ * a cache line, and a small message takes no other: the host that writes the next record takes no
+ * line that the peer still reads. Its head is one word, which is stored last and is 0 until then.
+ * The peer waits for that word, in the line that it reads next. Behind the last record there is
  * always a 0.
  *
- *   0 u32 bytes of the record   4 u8 kind   5 u8 places   6 u16 bytes of the header
- *   8 u64 slot   16 u32 inline bytes   20 u32 0   24 the header, padded to 8
+ *   0 the head (struct shm_record_head)   8 u64 slot   16 the header, padded to 8
  *   then the places (u64 offset, u64 bytes), or the bytes themselves
  *
  * The upper 16 bits of an offset say in what: 0: the sender's heap; n: its area n - 1.
  */
 #define SHM_RING_BYTES ((uint64_t)256 << 10)
-#define SHM_RECORD_HEAD 24u
+#define SHM_LINE_BYTES 64u                /* of a cache */
+#define SHM_HEADER_AT 16u                 /* in a record */
 #define SHM_INLINE_MAX FRAGI_INLINE_MAX   /* bodies up to so many bytes travel in the ring */
 #define SHM_RETURNS_MAX 64u               /* slots in one record */
 #define SHM_PLACE_MAX ((uint64_t)1 << 46) /* bytes of a heap or an area */
@@ -35,6 +36,13 @@
 enum shm_kind {
 	SHM_MESSAGE = 1,
 	SHM_RETURN, /* slots that the peer has no use for any more */
+};
+
+struct shm_record_head {
+	uint8_t kind;  /* never 0 */
+	uint8_t count; /* of places, or of slots */
+	uint16_t header_bytes;
+	uint32_t inline_bytes;
 };
 
 /* A body in the sender's heap, or in one of its areas. */
@@ -80,11 +88,11 @@ void shm_ring_unmap(struct shm_ring_in *in);
  * host says in its own channel.
  */
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes);
-/* Shows the record that was written to the room, but for its length, to the peer. */
-void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
+/* Shows the record that was written to the room, but for its head, to the peer. */
+void shm_ring_publish(struct shm_ring_out *out, struct shm_record_head head, uint64_t bytes);
 
 /*
- * The next record; its lengths are checked. Returns 1; 0: there is none; -EBADMSG: the peer has
+ * The next record; its head is checked. Returns 1; 0: there is none; -EBADMSG: the peer has
  * written what cannot be.
  */
 int shm_ring_next(struct shm_ring_in *in, struct shm_record *out_record);
@@ -111,6 +119,17 @@ bool shm_ring_wants_room(const struct shm_ring_in *in);
 static inline uint32_t shm_padded(uint32_t bytes)
 {
 	return (bytes + 7u) & ~7u;
+}
+
+/* Of a record, up to the next one. */
+static inline uint64_t shm_record_bytes(struct shm_record_head head)
+{
+	uint64_t rest = head.kind == SHM_RETURN ? head.count * sizeof(uint64_t)
+			: head.inline_bytes > 0 ? shm_padded(head.inline_bytes)
+						: head.count * sizeof(struct shm_place);
+	uint64_t bytes = SHM_HEADER_AT + shm_padded(head.header_bytes) + rest;
+
+	return (bytes + SHM_LINE_BYTES - 1) & ~(uint64_t)(SHM_LINE_BYTES - 1);
 }
 
 #endif
