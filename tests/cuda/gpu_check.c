@@ -4,7 +4,7 @@
  * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check
  * and ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used. With the
  * argument `free` it prints how many KiB of the GPU are free, with `write` it writes to memory that
- * is mapped for reading.
+ * is mapped for reading, and with `limit` it checks that what it may have of the GPU is counted.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <data/gpu_limit.h>
 #include <data/memory.h>
+#include <frag/cuda.h>
 #include <frag/tensor.h>
 #include <res/resource.h>
 #include <type/cuda.h>
@@ -422,6 +424,42 @@ static double best_copy_us(const struct frag_tensor *to, const struct frag_tenso
 	return best;
 }
 
+/* Memory of each way, of sizes that are no multiples of pages, is counted to the byte. */
+static int check_limit(const struct fragi_cuda_ops *ops)
+{
+	const struct fragi_memory *memory = fragi_memory_of(GPU);
+	const struct frag_device devices[] = {GPU, MANAGED};
+	struct fragi_cuda_pool *pool = NULL;
+	void *taken[64], *all, *more;
+	size_t bytes[64], limit = 256 * MIB;
+	bool ok = true;
+
+	for (size_t i = 0; i < 64; i++)
+		ok = memory->alloc(devices[i % 2], 1 + i * i * 577, &taken[i], NULL) == 0 && ok;
+	check(ok && frag_gpu_memory_left() < limit, "memory is counted", "");
+	for (size_t i = 0; i < 64; i++)
+		memory->free(devices[i % 2], taken[i]);
+	check(frag_gpu_memory_left() == limit, "all of it is given back", "");
+	ok = ops->pool_create(0, MIB, 0, &pool, NULL) == 0;
+	for (size_t i = 0; i < 64 && ok; i++)
+		ok = ops->pool_alloc(pool, 1 + i * i * 577, &taken[i], NULL) == 0;
+	for (size_t i = 0; i < 64 && ok; i++)
+		(void)ops->pool_free(pool, taken[i]);
+	check(ok && frag_gpu_memory_left() == limit, "that of a pool of the driver too", "");
+	ops->pool_destroy(pool);
+	for (size_t i = 0; i < 8; i++)
+		ok = memory->shared->alloc(GPU, 1 + i * 577, &taken[i], &bytes[i], NULL) == 0 && ok;
+	for (size_t i = 0; i < 8 && ok; i++)
+		memory->shared->free(GPU, taken[i], bytes[i]);
+	check(ok && frag_gpu_memory_left() == limit, "that which hosts share too", "");
+	ok = memory->alloc(GPU, limit, &all, NULL) == 0;
+	check(ok && memory->alloc(GPU, 1, &more, NULL) == -ENOMEM,
+	      "all of it can be taken, and no byte more", "");
+	if (ok)
+		memory->free(GPU, all);
+	return failures > 0;
+}
+
 static void print_floor(const char *what, size_t size, double us)
 {
 	printf("     %8zu KiB %-26s %9.1f us, %6.2f GB/s\n", size >> 10, what, us,
@@ -523,12 +561,16 @@ int main(int argc, char **argv)
 	char why[96];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 1 && strcmp(argv[1], "limit") == 0)
+		fragi_gpu_limit_set(256 * MIB);
 	if (fragi_cuda_use(GPU, &ops, &err) < 0) {
 		printf("skipped: %s\n", err.text);
 		return SKIPPED;
 	}
 	if (wants_floors)
 		return floors();
+	if (fragi_gpu_limit() != 0)
+		return check_limit(ops);
 	began = now_us() - began;
 	find_driver();
 	driver.context(&context, 0);

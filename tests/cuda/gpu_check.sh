@@ -147,6 +147,7 @@ between() { # rows of 1 KiB, messages, pool
 	END
 }
 bin/gpu_check write || exit 1
+bin/gpu_check limit || exit 1
 for rows in 1 1024 65536; do
 	between $rows 50
 	if bin/fragctl run --workers 1 app.yaml >log 2>&1 &&
