@@ -32,7 +32,7 @@ struct wrk_driver {
 	int address_count, address_next;
 	struct fw_connection *connection;
 	uint64_t seq;
-	uint32_t refused; /* bits of kinds that could not be encoded: logged once each */
+	uint64_t refused[2]; /* bits of kinds that could not be encoded: logged once each */
 	bool looking_up, connecting, started;
 	bool up;    /* each end knows who the other one is */
 	bool ended; /* nothing is reported any more */
@@ -41,6 +41,10 @@ struct wrk_driver {
 	enum fragi_failure failure;
 	char why[1024];
 };
+
+#define HAS_BIT(number, KIND, type) _Static_assert((number) < 128, "refused has its bit");
+FW_KIND_LIST(HAS_BIT)
+#undef HAS_BIT
 
 static void try_next(struct wrk_driver *driver);
 
@@ -318,6 +322,8 @@ static bool may_pass(const struct wrk_driver *driver, const struct fw_tapped *ta
 
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message)
 {
+	uint64_t *refused = &driver->refused[message->kind / 64];
+	const uint64_t bit = UINT64_C(1) << message->kind % 64;
 	struct fw_message copy = *message;
 	uint8_t *frame;
 	size_t size;
@@ -334,11 +340,11 @@ void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message
 		(void)fw_connection_send(driver->connection, frame, size);
 		return;
 	}
-	if ((driver->refused & (1u << message->kind)) == 0)
+	if ((*refused & bit) == 0)
 		log_error(NULL, "cannot send %s to the driver: %s", fw_kind_name(message->kind),
 			  frag_strerror(r));
 	if (r != -ENOMEM)
-		driver->refused |= 1u << message->kind;
+		*refused |= bit;
 	else if (message->kind != FW_BEAT) /* the driver would wait for it */
 		fw_connection_fail(driver->connection, r, frag_strerror(r));
 }

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "../expected.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <workerd/driver.h>
+
+/*
+ * workerd's connection to a driver that this file plays: what is done, and what comes of it. The
+ * port, which the kernel chooses, is not shown.
+ */
+static FILE *out;
+static uv_loop_t loop;
+static uv_poll_t listener;
+static int listen_fd, peer_fd; /* peer_fd -1: nobody has connected */
+static struct wrk_driver *driver;
+static bool is_done; /* it has failed, was lost, or is up */
+
+static void on_connected(void *arg, uint64_t id, const char *local, const char *proof)
+{
+	char own[32];
+
+	snprintf(own, sizeof(own), "user %u", geteuid());
+	cr_expect_eq(arg, &loop);
+	fprintf(out, "  %d is connected from %s by %s, %s\n", (int)id, local,
+		strcmp(proof, own) == 0 ? "this user" : proof,
+		wrk_driver_is_own_user(driver) ? "its own" : "another's");
+	is_done = true;
+}
+
+static void on_failed(void *arg, uint64_t id, enum fragi_failure failure, const char *why)
+{
+	(void)arg;
+	fprintf(out, "  %d has failed, %d: %s\n", (int)id, failure, why);
+	is_done = true;
+}
+
+static void on_message(void *arg, uint64_t id, struct fw_message *message)
+{
+	(void)arg;
+	fprintf(out, "  %d gets %s of %d\n", (int)id, fw_kind_name(message->kind),
+		(int)message->run);
+	fw_message_free(message);
+	is_done = true;
+}
+
+static void on_lost(void *arg, uint64_t id, enum fragi_failure failure, const char *why)
+{
+	(void)arg;
+	fprintf(out, "  %d is lost, %d: %s\n", (int)id, failure, why);
+	is_done = true;
+}
+
+static void on_freed(void *arg, struct wrk_driver *own)
+{
+	(void)arg;
+	cr_expect_eq(own, driver);
+	fprintf(out, "  freed\n");
+	driver = NULL;
+}
+
+static const struct wrk_driver_ops ops = {on_connected, on_failed, on_message, on_lost, on_freed};
+
+static void on_peer(uv_poll_t *poll, int status, int poll_events)
+{
+	(void)poll, (void)status, (void)poll_events;
+	peer_fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	cr_assert_geq(peer_fd, 0);
+}
+
+/* Returns the port at which this file listens. */
+static uint16_t listen_here(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+
+	listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listen_fd, 4), 0);
+	cr_assert_eq(getsockname(listen_fd, (struct sockaddr *)&address, &size), 0);
+	return ntohs(address.sin_port);
+}
+
+static void wait_done(void)
+{
+	while (!is_done)
+		uv_run(&loop, UV_RUN_ONCE);
+	is_done = false;
+}
+
+static void connect_to(const char *host, uint16_t port, const struct fw_users *users)
+{
+	const struct fw_connection_options options = {.users = users};
+	struct fragi_address address = {.port = port, .port_last = port};
+	static uint64_t id;
+
+	snprintf(address.host, sizeof(address.host), "%s", host);
+	fprintf(out, "connect to %s\n", host);
+	cr_assert_eq(wrk_driver_open(&loop, &address, ++id, &options, &ops, &loop, &driver), 0);
+}
+
+static void send_kind(enum fw_kind kind, bool is_too_large)
+{
+	void *rows = calloc(FW_ROWS_MAX + 1, sizeof(struct fw_op_stats));
+	struct fw_message message = {.kind = kind, .run = 7};
+
+	fprintf(out, "send %s%s\n", fw_kind_name(kind), is_too_large ? ", too large" : "");
+	if (is_too_large && kind == FW_HOST_PREPARED) {
+		message.prepared.flows = rows;
+		message.prepared.flow_count = FW_ROWS_MAX + 1;
+	} else if (is_too_large && kind == FW_HOST_LINES) {
+		message.host_lines.rows = rows;
+		message.host_lines.count = FW_LOG_ROWS_MAX + 1;
+	} else if (is_too_large) {
+		message.stats.ops = rows;
+		message.stats.op_count = FW_ROWS_MAX + 1;
+	}
+	wrk_driver_send(driver, &message);
+	free(rows);
+}
+
+/* The frames that have come at the other end. */
+static void show_frames(void)
+{
+	static uint8_t bytes[65536];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message;
+	uint32_t size;
+	ssize_t n;
+
+	uv_run(&loop, UV_RUN_NOWAIT);
+	n = recv(peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	for (uint8_t *at = bytes; n > 4 && at < bytes + n; at += 4 + size) {
+		memcpy(&size, at, 4);
+		cr_assert_eq(fw_decode(at + 4, size, &message, &err), 0, "%s", err.text);
+		fprintf(out, "  came: %s of %d, number %d\n", fw_kind_name(message->kind),
+			(int)message->run, (int)message->seq);
+		fw_message_free(message);
+	}
+}
+
+static void answer(const char *what)
+{
+	struct fw_message message = {.kind = FW_APP_ENDED, .seq = 1, .run = 9};
+	uint8_t *frame;
+	size_t size;
+
+	fprintf(out, "the driver %s\n", what);
+	if (strcmp(what, "answers") == 0) {
+		cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+		cr_assert_eq(write(peer_fd, frame, size), (ssize_t)size);
+		fragi_free(frame);
+	} else if (strcmp(what, "sends nonsense") == 0) {
+		cr_assert_eq(write(peer_fd, "\xff\xff\xff\xffxxxx", 8), 8);
+	} else {
+		close(peer_fd);
+		peer_fd = -1;
+	}
+}
+
+static void end_connection(void)
+{
+	while (driver != NULL)
+		uv_run(&loop, UV_RUN_ONCE);
+	is_done = false;
+	if (peer_fd >= 0)
+		close(peer_fd);
+	peer_fd = -1;
+}
+
+static void meet(uint16_t port, const struct fw_users *users)
+{
+	cr_assert_eq(uv_poll_start(&listener, UV_READABLE, on_peer), 0);
+	connect_to("127.0.0.1", port, users);
+	wait_done();
+	cr_expect_eq(wrk_driver_fd(driver) >= 0, true);
+}
+
+static void show_log(int fd)
+{
+	char bytes[4096];
+	ssize_t n = pread(fd, bytes, sizeof(bytes) - 1, 0);
+
+	bytes[n > 0 ? n : 0] = '\0';
+	for (char *rest = bytes, *line; (line = strsep(&rest, "\n")) != NULL;)
+		if (strlen(line) > 25)
+			fprintf(out, "log: %s\n", line + 25);
+}
+
+Test(worker_driver, what_comes_of_what_is_done)
+{
+	struct fw_users users;
+	struct frag_err err = FRAG_ERR_INIT;
+	int log = memfd_create("log", 0), stderr_fd = dup(STDERR_FILENO);
+	uint16_t port;
+	char *text;
+	size_t size;
+
+	out = open_memstream(&text, &size);
+	peer_fd = -1;
+	cr_assert_eq(uv_loop_init(&loop), 0);
+	cr_assert_eq(fw_users_init(&users, "workerd", NULL, 0, false, &err), 0);
+	port = listen_here();
+	cr_assert_eq(uv_poll_init(&loop, &listener, listen_fd), 0);
+	dup2(log, STDERR_FILENO);
+
+	meet(port, &users);
+	send_kind(FW_HELLO, false);
+	send_kind(FW_BEAT, false);
+	show_frames();
+	answer("answers");
+	wait_done();
+	for (int times = 0; times < 2; times++) {
+		send_kind(FW_HOST_PREPARED, true);
+		send_kind(FW_HOST_LINES, true); /* 64 more */
+		send_kind(FW_HOST_STATS, true);
+	}
+	send_kind(FW_BEAT, false);
+	show_frames();
+	answer("goes");
+	wait_done();
+	end_connection();
+
+	meet(port, NULL);
+	answer("sends nonsense");
+	wait_done();
+	end_connection();
+
+	meet(port, &users);
+	wrk_driver_check_key(driver);
+	send_kind(FW_BEAT, false);
+	fprintf(out, "finish\n");
+	wrk_driver_finish(driver);
+	show_frames();
+	answer("goes");
+	end_connection();
+
+	connect_to("127.0.0.1", port, &users);
+	send_kind(FW_BEAT, false);
+	fprintf(out, "finish\n");
+	wrk_driver_finish(driver);
+	end_connection();
+
+	connect_to("localhost", port, &users);
+	fprintf(out, "finish\n");
+	wrk_driver_finish(driver);
+	end_connection();
+
+	connect_to("localhost", port, &users);
+	wait_done();
+	wrk_driver_finish(driver);
+	answer("goes");
+	end_connection();
+
+	uv_close((uv_handle_t *)&listener, NULL);
+	close(listen_fd);
+	connect_to("127.0.0.1", port, &users);
+	wait_done();
+	end_connection();
+	uv_run(&loop, UV_RUN_DEFAULT);
+	cr_expect_eq(uv_loop_close(&loop), 0);
+	fw_users_fini(&users);
+	fflush(stderr);
+	dup2(stderr_fd, STDERR_FILENO);
+	show_log(log);
+	fclose(out);
+	expected_compare("worker/driver", text);
+	free(text);
+}
