@@ -234,8 +234,8 @@ static inline struct wrk_exited some_exit(const struct drawn_host *host)
 	how.line_count = draw(3);
 	if (state == WRK_HOST_KILLED && draw_percent(70))
 		how.signal = SIGKILL;
-	if (state == WRK_HOST_STOPPING && draw_percent(60))
-		how.signal = draw(2) == 0 ? SIGTERM : 0;
+	if (state == WRK_HOST_STOPPING && draw_percent(75))
+		how.signal = draw_percent(30) ? SIGKILL : draw(2) == 0 ? SIGTERM : 0;
 	if (how.signal == 0)
 		how.status = DRAW_OF(statuses);
 	if (how.signal == SIGKILL && draw_percent(30))
