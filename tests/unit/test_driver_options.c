@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <driverd/options.h>
+
+#include "../expected.h"
 
 /* driverd's command line and its two variables of time. */
 
@@ -152,4 +155,132 @@ Test(driver_options, beats)
 		cr_expect_eq(options.beat_ns, cases[i].beat_ms * 1000000, "case %zu", i);
 		cr_expect_eq(options.dead_ns, cases[i].dead_ms * 1000000, "case %zu", i);
 	}
+}
+
+static const char *const command_lines[] = {
+	"",
+	"--app a.yaml",
+	"a.yaml",
+	"a.yaml b.yaml",
+	"--app a.yaml b.yaml",
+	"--app a.yaml --config c.yaml --config d.yaml --set x.y=1 --set z=2",
+	"--app a.yaml --start-timeout 30s --output json --summary s.json",
+	"--app a.yaml --output table --state-dir /s --expect-workers a,b",
+	"--app a.yaml --output xml",
+	"--app a.yaml -- one --two",
+	"-- one",
+	"--config c.yaml",
+	"--set x=1",
+	"--start-timeout 1s",
+	"--output json",
+	"--output table",
+	"--summary s.json",
+	"--app a.yaml --start-timeout 30",
+	"--app a.yaml --start-timeout 0s",
+	"--app a.yaml --start-timeout 1ms",
+	"--app a.yaml --start-timeout x",
+	"--state-dir /s",
+	"--app a.yaml --state-dir /s",
+	"--expect-workers a",
+	"--app a.yaml --expect-workers a,,b",
+	"--address :0",
+	"--address 10.0.0.1",
+	"--address 10.0.0.1:1 --insecure",
+	"--address 0.0.0.0:1 --key-file k",
+	"--address :1-2",
+	"--address [::1]:5",
+	"--address :x",
+	"--encrypt-data",
+	"--app a.yaml --encrypt-data",
+	"--app a.yaml --encrypt-data --key-file k",
+	"--cert c --cert-key k --ca a",
+	"--cert c --ca a",
+	"--key-file k --insecure",
+	"--allow-user 1234 --allow-user root=observer",
+	"--allow-user root=none",
+	"--allow-user no.such.user",
+	"-vvq",
+	"-qq",
+	"--nothing",
+};
+
+static void show_line(FILE *out, const char *line)
+{
+	char words[256], *rest = words, *argv[16] = {(char *)(uintptr_t) "driverd"};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_options o;
+	int argc = 1, r;
+
+	snprintf(words, sizeof(words), "%s", line);
+	while (line[0] != '\0' && (argv[argc] = strsep(&rest, " ")) != NULL)
+		argc++;
+	r = drv_options_parse(&o, argc, argv, &err);
+	fprintf(out, "driverd %s\n", line);
+	if (r < 0)
+		fprintf(out, "  %s: %s\n", strerrorname_np(-r), err.text);
+	else
+		fprintf(out, "  %s:%u-%u%s%s\n", o.address.host, o.address.port,
+			o.address.port_last, o.insecure ? " insecure" : "",
+			o.encrypt_data ? " encrypts" : "");
+	if (r == 0 && o.app != NULL)
+		fprintf(out, "  app %s, start timeout %lld\n", o.app,
+			(long long)o.start_timeout_ns);
+	for (size_t i = 0; i < o.configs.count; i++)
+		fprintf(out, "  config %s\n", o.configs.items[i]);
+	for (size_t i = 0; i < o.sets.count; i++)
+		fprintf(out, "  set %s\n", o.sets.items[i]);
+	for (size_t i = 0; r == 0 && i < o.arg_count; i++)
+		fprintf(out, "  argument %s\n", o.args[i]);
+	for (size_t i = 0; i < o.expected.count; i++)
+		fprintf(out, "  expects %s\n", o.expected.items[i]);
+	for (size_t i = 0; i < o.users.count; i++)
+		fprintf(out, "  user %u, roles %u\n", o.users.items[i].user,
+			o.users.items[i].roles);
+	if (o.output.json || o.output.no_table || o.output.file != NULL)
+		fprintf(out, "  output:%s%s %s\n", o.output.json ? " json" : "",
+			o.output.no_table ? " no table" : "",
+			o.output.file != NULL ? o.output.file : "none");
+	if (o.tls.key_file != NULL || o.tls.certificate != NULL)
+		fprintf(out, "  %s, %s, %s, %s\n", o.tls.key_file != NULL ? o.tls.key_file : "none",
+			o.tls.certificate != NULL ? o.tls.certificate : "none",
+			o.tls.certificate_key != NULL ? o.tls.certificate_key : "none",
+			o.tls.ca != NULL ? o.tls.ca : "none");
+	if (o.state_dir != NULL)
+		fprintf(out, "  state in %s\n", o.state_dir);
+	if (o.beat_ns != 0 || o.dead_ns != 0 || o.verbosity != 0)
+		fprintf(out, "  beat %lld, dead %lld, verbosity %d\n", (long long)o.beat_ns,
+			(long long)o.dead_ns, o.verbosity);
+	drv_options_fini(&o);
+}
+
+/* With an environment that is the same everywhere. */
+Test(driver_options, command_lines)
+{
+	static const char *const times[][2] = {
+		{"100", NULL},     {NULL, "1000"},      {"9", "1000"},       {"10", "20"},
+		{"10", "19"},      {"60000", "120000"}, {"60001", "200000"}, {"100", "600000"},
+		{"100", "600001"}, {"x", NULL},         {NULL, "y"}};
+	const char *writes = getenv("FRAG_TEST_WRITE_EXPECTED");
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	clearenv();
+	for (size_t i = 0; i < sizeof(command_lines) / sizeof(command_lines[0]); i++)
+		show_line(out, command_lines[i]);
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		clearenv();
+		if (times[i][0] != NULL)
+			setenv("FRAG_BEAT_MS", times[i][0], 1);
+		if (times[i][1] != NULL)
+			setenv("FRAG_DEAD_MS", times[i][1], 1);
+		fprintf(out, "beat %s, dead %s\n", times[i][0] != NULL ? times[i][0] : "none",
+			times[i][1] != NULL ? times[i][1] : "none");
+		show_line(out, "");
+	}
+	if (writes != NULL)
+		setenv("FRAG_TEST_WRITE_EXPECTED", "1", 1);
+	fclose(out);
+	expected_compare("driver/command_lines", text);
+	free(text);
 }
