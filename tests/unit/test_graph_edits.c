@@ -132,9 +132,8 @@ static const char *const others[] = {
 };
 
 /* Errors, or the lines of the dump that are not those of the graph as it is. */
-static char *judge(const char *text, bool composed_too, bool *out_is_good)
+static char *judge(const struct fragi_spec_source *source, bool composed_too, bool *out_is_good)
 {
-	const struct fragi_spec_source source = {.graph = {"g", text, strlen(text)}};
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
 	struct composed composed;
@@ -143,8 +142,10 @@ static char *judge(const char *text, bool composed_too, bool *out_is_good)
 
 	dump = open_memstream(&made, &size);
 	logged_begin();
-	*out_is_good = fragi_spec_parse(&source, &diag, &spec) == 0;
-	if (*out_is_good) {
+	*out_is_good = fragi_spec_parse(source, &diag, &spec) == 0;
+	if (*out_is_good && spec->help_wanted)
+		fputs(fragi_spec_arguments_help(spec), dump);
+	else if (*out_is_good) {
 		dump_spec(spec);
 		if (composed_too) {
 			*out_is_good = compose_all(spec, &graph_plugin, &diag, &composed);
@@ -169,6 +170,7 @@ static char *judge(const char *text, bool composed_too, bool *out_is_good)
 
 struct judging {
 	struct edit_lines before; /* of the graph as it is */
+	bool is_parsed_only;      /* else composed too, if all types are there */
 	bool composed_too;
 	FILE *out;
 	const char *path; /* that was printed last */
@@ -191,17 +193,12 @@ static void print_errors(const struct judging *judging, char *lines)
 	}
 }
 
-/* Takes text. */
-static void try(struct judging *judging, const char *path, const char *what, char *text)
+static void print_judgement(struct judging *judging, const struct fragi_spec_source *source)
 {
 	bool is_good;
-	char *made = judge(text, judging->composed_too, &is_good);
+	char *made = judge(source, judging->composed_too, &is_good);
 	struct edit_lines lines;
 
-	if (judging->path != path)
-		fprintf(judging->out, "%s\n", path);
-	judging->path = path;
-	fprintf(judging->out, " %s\n", what);
 	if (!is_good) {
 		print_errors(judging, made);
 	} else {
@@ -210,6 +207,18 @@ static void try(struct judging *judging, const char *path, const char *what, cha
 		free(lines.items);
 	}
 	free(made);
+}
+
+/* Takes text. */
+static void try(struct judging *judging, const char *path, const char *what, char *text)
+{
+	const struct fragi_spec_source source = {.graph = {"g", text, strlen(text)}};
+
+	if (judging->path != path)
+		fprintf(judging->out, "%s\n", path);
+	judging->path = path;
+	fprintf(judging->out, " %s\n", what);
+	print_judgement(judging, &source);
 	free(text);
 }
 
@@ -299,34 +308,205 @@ static char *text_of(const char *path)
 	return text;
 }
 
-static void edits_of(const char *name, uint64_t seed)
+/* The graph as it is stands first, and what follows is compared with it. Returns its text. */
+static char *begin(struct judging *judging, const char *name, char **out_found)
 {
-	char path[100], *text, *made, *found;
-	struct judging judging = {0};
+	static char *made;
+	static size_t size;
+	struct fragi_spec_source source = {.graph = {.file = "g"}};
 	bool is_good;
-	size_t size;
+	char path[100], *text;
 
 	snprintf(path, sizeof(path), "tests/data/expected/graphs/%s.yaml", name);
 	text = text_of(path);
-	judging.composed_too = strncmp(text, "# composed", 10) == 0;
-	edited_init(&edited, text, seed);
-	judging.out = open_memstream(&found, &size);
-	made = judge(text, judging.composed_too, &is_good);
-	fputs(made, judging.out);
-	cr_expect(is_good, "%s", made);
-	judging.before = edit_split(made);
-	for (size_t i = 1; is_good && i < edited.count; i++)
-		try_edits(&judging, &edited.nodes[i]);
-	for (int i = 0; is_good && i < 60; i++)
-		try_two(&judging);
-	fclose(judging.out);
+	source.graph.text = text;
+	source.graph.length = strlen(text);
+	judging->composed_too = !judging->is_parsed_only && strncmp(text, "# composed", 10) == 0;
+	judging->out = open_memstream(out_found, &size);
+	made = judge(&source, judging->composed_too, &is_good);
+	cr_assert(is_good, "%s", made);
+	fputs(made, judging->out);
+	judging->before = edit_split(made);
+	return text;
+}
+
+static void end(struct judging *judging, const char *name, char **found)
+{
+	char path[100];
+
+	fclose(judging->out);
 	snprintf(path, sizeof(path), "graphs/%s", name);
-	expected_compare(path, found);
-	free(found);
-	free(judging.before.items);
-	free(made);
+	expected_compare(path, *found);
+	free(*found);
+	free(judging->before.items[0]); /* the text that was split */
+	free(judging->before.items);
+}
+
+static void edits_of(const char *name, uint64_t seed)
+{
+	struct judging judging = {0};
+	char *found, *text = begin(&judging, name, &found);
+
+	edited_init(&edited, text, seed);
+	for (size_t i = 1; i < edited.count; i++)
+		try_edits(&judging, &edited.nodes[i]);
+	for (int i = 0; i < 60; i++)
+		try_two(&judging);
+	end(&judging, name, &found);
 	free(text);
 	fragi_arena_fini(&edited.arena);
+}
+
+/* What is given beside a graph: `--config` as one text, `--set` and arguments. */
+struct given {
+	const char *config, *sets[5], *args[6];
+};
+
+static void print_given(const struct given *given, FILE *out)
+{
+	fputc(' ', out);
+	for (const char *c = given->config != NULL ? given->config : ""; *c != '\0'; c++)
+		fprintf(out, *c == '\n' ? "; " : "%c", *c);
+	for (int i = 0; i < 5 && given->sets[i] != NULL; i++)
+		fprintf(out, "%s--set %s", i > 0 || given->config != NULL ? " " : "",
+			given->sets[i]);
+	for (int i = 0; i < 6 && given->args[i] != NULL; i++)
+		fprintf(out, " %s", given->args[i]);
+	fputc('\n', out);
+}
+
+/* The graph `name` with each of them; the text is called `into`. */
+static void given_of(const char *name, const char *into, bool is_parsed_only,
+		     const struct given *given, size_t count)
+{
+	struct judging judging = {.is_parsed_only = is_parsed_only};
+	char *found, *text = begin(&judging, name, &found);
+
+	for (size_t i = 0; i < count; i++) {
+		struct fragi_spec_text config = {.file = "more", .text = given[i].config};
+		struct fragi_spec_source source = {
+			.graph = {"g", text, strlen(text)},
+			.configs = &config,
+			.config_count = config.text != NULL,
+			.sets = given[i].sets,
+			.args = given[i].args,
+		};
+
+		config.length = config.text != NULL ? strlen(config.text) : 0;
+		while (source.set_count < 5 && source.sets[source.set_count] != NULL)
+			source.set_count++;
+		while (source.arg_count < 6 && source.args[source.arg_count] != NULL)
+			source.arg_count++;
+		print_given(&given[i], judging.out);
+		print_judgement(&judging, &source);
+	}
+	end(&judging, into, &found);
+	free(text);
+}
+
+static const struct given of_settings[] = {
+	{.args = {"--source", "aja"}},
+	{.args = {"--source=aja"}},
+	{.args = {"--source=replayer", "--data=there", "--fast"}},
+	{.args = {"--source", "aj"}},
+	{.args = {"--source"}},
+	{.args = {"--source="}},
+	{.args = {"--sourc", "aja"}},
+	{.args = {"--data", "--fast"}},
+	{.args = {"--fast", "false"}},
+	{.args = {"--fast=no"}},
+	{.args = {"--fast=perhaps"}},
+	{.args = {"--must", "x", "--must", "y"}},
+	{.args = {"data"}},
+	{.args = {"--", "x"}},
+	{.args = {"-d", "x"}},
+	{.args = {"--help"}},
+	{.args = {"--data", "a b", "--must=${source}"}},
+	{.sets = {"one.camera.path=x.mp4"}},
+	{.sets = {"one.camera.path=x.mp4", "one.camera.path=y.mp4"}},
+	{.sets = {"one.camera.conditions=[]", "one.camera.new={a: [1, 2]}"}},
+	{.sets = {"one.detect.threshold=${data}", "one.detect.mode=\"$x\"", "two.view.title=~"}},
+	{.sets = {"one.detect.mode=[a"}},
+	{.sets = {"one.detect.mode="}},
+	{.sets = {"one.detect.mode"}},
+	{.sets = {"detect.mode=x"}},
+	{.sets = {"one.detct.mode=x"}},
+	{.sets = {"four.detect.mode=x"}},
+	{.sets = {"one..mode=x"}},
+	{.sets = {"one.a b.mode=x"}},
+	{.sets = {"two.other.mode=x"}},
+	{.sets = {"three.show.mode=x"}, .args = {"--source", "aja"}},
+	{.sets = {"swap:one/libone.so=libnew.so"}},
+	{.sets = {"swap:one/libnone.so=libnew.so", "swap:two/libcommon.so=liba.so"}},
+	{.sets = {"swap:one/libpinned.so=libnew.so"}},
+	{.sets = {"swap:one=libnew.so", "swap:/x=y", "swap:one/libone.so="}},
+	{.sets = {"swap:one/libone.so=a.so", "swap:one/libone.so=b.so",
+		  "swap:none/libone.so=c.so"}},
+	{.config = "detection: {threshold: 0.9}\n"},
+	{.config = "detection: [1]\nnew: {a: 1}\n"},
+	{.config =
+		 "detection: {labels: [c], deep: {one: 9, three: 3}}\nscheduling: {type: greedy}\n"},
+	{.config = "scheduling: {worker_thread_number: 5, pin_cores: [4]}\n"},
+	{.config = "detection_aja: {threshold: \"${data}\"}\n", .args = {"--source", "aja"}},
+	{.config = "detection: ~\n", .sets = {"one.detect.threshold=2"}},
+	{.sets = {"tracking=way.log"}},
+};
+
+static const struct given of_parameters[] = {
+	{.config = "some: {whole: 5}\n"},
+	{.config = "some: {wholly: 5}\nmore: {whole: x}\n"},
+	{.config = "other: {a: 1}\nthird: 3\n"},
+	{.config = "config: {some: {whole: 5}}\n"},
+	{.config = "config: {some: {whole: 5}}\nmore: {whole: 6}\n"},
+	{.config = "- a\n"},
+	{.config = "x\n"},
+	{.config = "more: 1\nmore: 2\n"},
+	{.config = "a: {\n"},
+	{.config = "~\n"},
+	{.config = "some: {word: \"${word}\", part: 0.5}\n", .args = {"--word=wild"}},
+	{.config = "some: {list: [\"${number}\"]}\n", .args = {"--number", "6"}},
+	{.sets = {"f.all.whole=8", "f.all.part=0.3", "f.some.size=2049"}},
+	{.sets = {"all.words=[a, b, c]", "all.map={x: y}", "all.list=5", "all.tree=\"[1]\""}},
+	{.sets = {"all.heap=$frames", "all.gate=$none", "some.heap=frames", "least.heap=~"}},
+	{.sets = {"all.tune=41", "all.tune=40", "text.none=1"}},
+};
+
+static const struct given of_tests[] = {
+	{.sets = {"clock=manual"}},
+	{.sets = {"clock=synthetic", "duration=50"}},
+	{.sets = {"clock=sundial"}},
+	{.sets = {"duration=0"}},
+	{.sets = {"duration=1099511627776"}},
+	{.sets = {"duration=1099511627777"}},
+	{.sets = {"duration=x"}},
+	{.sets = {"input:conditions.tx.out=in.txt"}},
+	{.sets = {"input:tx.out=in.txt", "input:tx.more=more.txt"}},
+	{.sets = {"input:ty.out=a.txt", "input:tx.out=b.txt", "output:wait.out=c.txt"}},
+	{.sets = {"output:wait.out=out.txt", "output:conditions.every.out=too.txt"}},
+	{.sets = {"input:out=in.txt"}},
+	{.sets = {"input:tx.out"}},
+	{.sets = {"input:tz.out=in.txt"}},
+	{.sets = {"output:weit.out=out.txt"}},
+	{.sets = {"input:other.tx.out=in.txt"}},
+	{.sets = {"output:other.wait.out=out.txt", "duration=7", "tx.count=3"}},
+	{.sets = {"tx.count=3", "conditions.ty.add=4"}},
+	{.sets = {"tx.count=x", "ty.cuont=4", "tz.count=1"}},
+};
+
+Test(graph_edits, what_is_given_beside_a_graph)
+{
+	given_of("settings", "given", true, of_settings, FRAG_COUNT_OF(of_settings));
+}
+
+Test(graph_edits, configurations)
+{
+	given_of("parameters", "configurations", false, of_parameters,
+		 FRAG_COUNT_OF(of_parameters));
+}
+
+Test(graph_edits, tests_of_a_graph)
+{
+	given_of("conditions", "tests", true, of_tests, FRAG_COUNT_OF(of_tests));
 }
 
 Test(graph_edits, settings)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <errno.h>
+#include <pthread.h>
 
 #include <text/holoscan.h>
 
@@ -118,6 +119,38 @@ Test(spec, the_same_source_is_parsed_once)
 	a = good_example(NULL, 0, NULL, 0);
 	cr_expect_str_eq(a->fragments[0].operators[0].name, "replayer");
 	fragi_spec_destroy(a);
+}
+
+static const char *const parallel_texts[] = {
+	HEAD "operators: {a: {type: one}}\n",
+	HEAD "operators: {a: {type: two}}\n",
+};
+
+static void *parse_again_and_again(void *arg)
+{
+	for (int i = 0; i < 300; i++) {
+		const char *text = parallel_texts[i % 3 == 0];
+		const struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+		struct fragi_diag diag = {0};
+		struct fragi_spec *spec = NULL;
+
+		cr_assert_eq(fragi_spec_parse(&source, &diag, &spec), 0);
+		cr_assert_str_eq(spec->fragments[0].operators[0].type, i % 3 == 0 ? "two" : "one");
+		cr_assert_not_null(strstr(fragi_spec_arguments_help(spec), "no arguments"));
+		fragi_spec_destroy(spec);
+		fragi_diag_fini(&diag);
+	}
+	return arg;
+}
+
+Test(spec, several_threads_parse_the_same_sources_at_once)
+{
+	pthread_t threads[4];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(threads); i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, parse_again_and_again, NULL), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(threads); i++)
+		pthread_join(threads[i], NULL);
 }
 
 /* Its errors are for each who parses it; what is left of it is nobody's graph. */
