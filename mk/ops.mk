@@ -68,6 +68,9 @@ tests: $(FAKE_SDL)
 # Memory of operators is short on demand.
 $(B)/tests/operators/test_recorded: private ALL_LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=strdup -Wl,--wrap=free
+# It runs the programs.
+$(B)/tests/shared/test_commands: | $(B)/bin/fragctl $(B)/libexec/frag/fraghost \
+	$(OPS:%=$(B)/lib/frag/plugins/lib%.so)
 # vivid: the same operator with the kernel's virtual camera, in qemu; skipped where that is missing.
 .PHONY: vivid
 vivid:

@@ -182,14 +182,19 @@ static inline struct frag_message *sample_message(const char *text, int n)
 	return m;
 }
 
-/* Floats with three digits, because compilers may compute the last ones differently. */
+/*
+ * Floats with three digits, because compilers may compute the last ones differently; of a number in
+ * the middle between two the same one.
+ */
 static inline void sample_number(FILE *out, double x, bool is_float)
 {
+	double moved = x + (x < 0 ? -1e-5 : 1e-5);
+
 	if (x != x)
 		fputs(" nan", out);
 	else if (is_float)
 		fprintf(out, x < 1e5 && x > -1e5 ? " %.3f" : " %.4g",
-			x > -0.0005 && x < 0.0005 ? 0.0 : x);
+			x > -0.0004 && x < 0.0004 ? 0.0 : moved);
 	else
 		fprintf(out, " %.0f", x);
 }
