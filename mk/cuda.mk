@@ -185,6 +185,7 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		done; }
 	@cp $(addprefix tests/cuda/,gpu_check.sh gpus_check.sh gpu_edges.sh) \
 		tests/bench/gpu_bench.sh $(GPU_CHECK)
+	@cp -r tests/bench/holoscan $(GPU_CHECK)
 	@$(if $(NVCC),cp $(EXAMPLES_OUT)/libinvert.so $(GPU_CHECK)/lib)
 	@$(if $(NVCC),cp examples/cuda/app.yaml $(GPU_CHECK)/example_cuda.yaml)
 	@$(if $(NVCC),PKG_CONFIG_PATH=$(abspath $(B)/lib/pkgconfig) $(MAKE) --no-print-directory -s \

@@ -3,16 +3,19 @@
 # Measures frag on a GPU, beside floors of the same run, in the folder that make gpu-check-kit
 # makes; it needs nothing else of frag, and nothing of Debian. Prints lines "NAME UNIT VALUE", and
 # "lacks WHAT: WHY" for what cannot be measured here. Ends with 0; 77: no GPU can be used.
-#   gpu_bench.sh [PART...]   floors twins peer host hosts mps staged streams networks people; all of
-#       them
-#   FRAG_ONNXRUNTIME=FOLDER: of the part networks, ONNX Runtime with its providers
+#   gpu_bench.sh [PART...]   floors twins peer host hosts mps staged streams networks holoscan
+#       people; all of them
+#   FRAG_ONNXRUNTIME=FOLDER: of the parts networks and holoscan, ONNX Runtime with its providers
+#   HOLOSCAN=FOLDER: of the part holoscan, where Holoscan's wheel was unpacked, the folder above its
+#       package; python3 has to have the wheel's version, cupy, numpy and cloudpickle
 #   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
 set -u
 cd "$(dirname "$0")" || exit 1
+libraries=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export PATH="$PATH:$PWD/bin:/usr/sbin" CUDA_CACHE_PATH="$PWD/cache" FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER
 FRAG_HOST_USER=$(id -un)
-parts=${*:-floors twins peer host hosts mps staged streams networks people}
+parts=${*:-floors twins peer host hosts mps staged streams networks holoscan people}
 work=$(mktemp -d) || exit 1
 trap 'stop_mps; remove_nodes; rm -rf "$work"' EXIT
 mps_runs=
@@ -498,6 +501,63 @@ batch() {
 		return 1
 	fi
 	summarise
+}
+
+# What Holoscan's wheel is linked with and does not use: holoscan/stand_ins.c says why. The links
+# are those that pip makes.
+holoscan_libraries() {
+	so=$work/holoscan
+	mkdir -p "$so"
+	echo 'VERS_1.22.1 { global: OrtGetApiBase; };' >"$work/map"
+	cc -shared -fPIC -O2 holoscan/stand_ins.c -Wl,--version-script="$work/map" \
+		-Wl,-soname,libonnxruntime.so.1 -o "$so/libonnxruntime.so.1" -ldl || return
+	for name in nvinfer_plugin nvonnxparser; do
+		cc -shared -fPIC -O2 holoscan/stand_ins.c -Wl,-soname,lib$name.so.10 \
+			-o "$so/lib$name.so.10" -ldl || return
+	done
+	for file in "$HOLOSCAN"/holoscan/lib/*.so.*; do
+		name=${file##*/}
+		ln -sf "$file" "$so/$(echo "$name" | sed 's/\(\.so\.[0-9]*\).*/\1/')"
+	done
+}
+
+# holoscan ALLOCATOR SCHEDULER WHAT: prints the numbers of inference.py.
+holoscan() {
+	lib=$HOLOSCAN/holoscan/lib
+	# shellcheck disable=SC3045 # dash has it; Holoscan advises it
+	ulimit -s 32768 2>/dev/null
+	ONNXRUNTIME=$(echo "$FRAG_ONNXRUNTIME"/libonnxruntime.so.1.*) \
+		PYTHONPATH="$HOLOSCAN${PYTHONPATH:+:$PYTHONPATH}" \
+		LD_LIBRARY_PATH="$so:$lib:$lib/gxf_extensions:$libraries:$FRAG_ONNXRUNTIME" \
+		timeout 60 python3 holoscan/inference.py models/centerface-1.onnx "$@" \
+		2>"$work/log" | grep -E '^[0-9.]+( [0-9.]+)?$'
+}
+
+# The network of the part networks by Holoscan's InferenceOp, each run in a process of its own.
+part_holoscan() {
+	if [ -z "${HOLOSCAN:-}" ] || [ -z "${FRAG_ONNXRUNTIME:-}" ]; then
+		lacks holoscan "set HOLOSCAN and FRAG_ONNXRUNTIME to their folders"
+		return
+	fi
+	holoscan_libraries >"$work/log" 2>&1 || { lacks holoscan "$(last_words)"; return; }
+	for allocator in unbounded rmm; do
+		for scheduler in greedy event_based; do
+			for what in rate waits latency; do
+				name=holoscan.$allocator.$scheduler
+				# shellcheck disable=SC2046
+				set -- $(holoscan "$allocator" "$scheduler" "$what")
+				case $what:$# in
+				latency:2)
+					echo "$name.p50 ms $1"
+					echo "$name.p99 ms $2"
+					;;
+				rate:1) echo "$name frames/s $1" ;;
+				waits:1) echo "$name.waits frames/s $1" ;;
+				*) lacks "$name.$what" "$(last_words)" ;;
+				esac
+			done
+		done
+	done
 }
 
 echo "# gpu_bench: $(uname -r), $(nproc) cores; $(nvidia-smi \
