@@ -198,3 +198,25 @@ WORLD_TEST(driver_drain, it_is_acknowledged_when_it_is_kept, NULL)
 			     FRAGI_FAILURE_NONE, "%d", undo);
 	}
 }
+
+/* Where the driver and its worker are one process nothing is counted, so nothing is given back. */
+WORLD_TEST(driver_drain, a_restart_has_no_place_in_the_process_of_a_drained_worker, NULL)
+{
+	struct fw_message restart = {.kind = FW_STOP_APP, .seq = 3};
+
+	world_init_with(w, (struct drv_config){.version = "test", .is_local = true});
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	app(w, "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\n");
+	say_prepared(w, 1, 1, "f1", true);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	restart.stop_app.name = "app";
+	restart.stop_app.restart = true;
+	say(w, CLIENT, &restart);
+	assert_has(must_take(w, CLIENT, FW_ANSWER)->answer.failure.sentence,
+		   "app would end and wait for a worker: ");
+	cr_expect_eq(drv_core_load(w->core), 0);
+}

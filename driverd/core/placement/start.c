@@ -376,10 +376,10 @@ int drv_start_place(struct drv_app *app)
 	return r == 0 ? drv_flows_choose_transports(app) : r;
 }
 
-/* Gives the workers back what the hosts take, or takes it again. */
+/* Gives the workers back what the hosts take, or takes it again; of one process that is nothing. */
 static void lend_shares(const struct drv_app *app, int64_t sign)
 {
-	for (uint32_t i = 0; i < app->host_count; i++) {
+	for (uint32_t i = 0; i < app->host_count && !app->core->config.is_local; i++) {
 		const struct drv_host *host = &app->hosts[i];
 
 		if (host->now.session != NULL)
