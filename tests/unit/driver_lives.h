@@ -384,6 +384,23 @@ static inline void note_end(struct life *l, const struct drv_action *action)
 	(void)l;
 }
 
+/* The shell sends small frames for one connection together. */
+static inline void note_joined(struct life *l, size_t sent)
+{
+	struct drv_actions *actions = &l->w->actions;
+	size_t frames = 0, bytes = 0;
+
+	if (l->is_brief || sent < 2)
+		return;
+	drv_actions_join(actions);
+	for (size_t i = 0; i < actions->count; i++)
+		if (actions->items[i].kind == DRV_DO_SEND && actions->items[i].frame != NULL) {
+			frames++;
+			bytes += actions->items[i].frame_bytes;
+		}
+	fprintf(transcript, "  in %zu frames of %zu bytes\n", frames, bytes);
+}
+
 /* Writes what the last step did. Its messages go to whom they are for. */
 static inline void note(struct life *l)
 {
@@ -421,6 +438,7 @@ static inline void note(struct life *l)
 			break;
 		}
 	}
+	note_joined(l, sent);
 	w->sent_count = w->closed_count = 0;
 	w->log[0] = w->errors[0] = '\0';
 	if (w->broken)

@@ -156,7 +156,7 @@ static inline void draw_graph(struct life *l, struct life_graph *g)
 		g->policy[i] = l->is_calm && !one_in(l, 6)
 				       ? 2 + (unsigned int)drawn(l, 3)
 				       : (unsigned int)drawn(l, FRAG_COUNT_OF(policies));
-		g->needs[i] = l->is_calm && !one_in(l, 8)
+		g->needs[i] = l->is_calm && !one_in(l, 5)
 				      ? 0
 				      : (unsigned int)drawn(l, FRAG_COUNT_OF(needs));
 	}
@@ -373,23 +373,20 @@ static inline void say_counts(struct life *l, struct life_process *p, enum fw_ki
 }
 
 static inline void say_ended(struct life *l, struct life_process *p, int code, int signal,
-			     bool asked, const char *why)
+			     enum fragi_failure failure, const char *why)
 {
 	struct fw_message m = of(p, FW_HOST_EXIT);
 	const char *lines[] = {"last words", "of it"};
 
-	m.exit = (struct fw_host_exit){.exit_code = code,
-				       .signal = signal,
-				       .asked = asked,
-				       .lines = lines,
-				       .line_count = (uint32_t)drawn(l, 3)};
-	if (why[0] != '\0')
-		m.exit.failure = (struct fw_failure){signal != 0 ? FRAGI_FAILURE_HOST_CRASHED
-						     : code == 3 ? FRAGI_FAILURE_HOST_NOT_STARTED
-								 : FRAGI_FAILURE_HOST_EXITED,
-						     why, one_in(l, 2) ? "f1.tx" : ""};
+	m.exit = (struct fw_host_exit){
+		.exit_code = code,
+		.signal = signal,
+		.asked = failure == FRAGI_FAILURE_NONE || failure == FRAGI_FAILURE_WORKER_LOST,
+		.failure = {failure, why, why[0] != '\0' && one_in(l, 2) ? "f1.tx" : ""},
+		.lines = lines,
+		.line_count = (uint32_t)drawn(l, 3)};
 	if (fails(l, 10)) {
-		m.exit.asked = !asked;
+		m.exit.asked = !m.exit.asked;
 		m.exit.failure.code = FRAGI_FAILURE_NONE;
 	}
 	p->has_ended = true;
@@ -450,22 +447,20 @@ static inline void answer_wire(struct life *l, struct life_process *p,
 static inline void answer_stop(struct life *l, struct life_process *p,
 			       const struct fw_message *stop)
 {
-	p->yields = stop->stop.restarts;
+	p->yields = stop->stop.restarts && stop->stop.drain_ns > 0;
 	p->drains = stop->stop.drain_ns > 0;
-	if (p->yields && p->drains) {
+	if (p->yields) {
 		struct fw_message m = of(p, FW_HOST_SAVED);
 
 		m.saved = (struct fw_host_saved){4096, "saved", 5};
 		SAYS(l, p, "yields");
 		host_says(l, p, &m);
-		if (p->is_there)
-			say_ended(l, p, 0, 0, true, "");
 	} else if (p->drains) {
 		say_counts(l, p, FW_HOST_STATS, false);
 		if (p->is_there)
 			say_state(l, p, FW_STATE_DONE);
 	} else {
-		say_ended(l, p, 0, 0, true, "");
+		say_ended(l, p, 0, 0, FRAGI_FAILURE_NONE, "");
 	}
 }
 
@@ -476,9 +471,16 @@ static inline void answer(struct life *l, struct life_process *p)
 
 	if (p->stage == LIFE_MADE && !(p->owed_count > 0 && p->hangs)) {
 		if (fails(l, 40) || (p->create->create.is_beside && one_in(l, 8)))
-			say_ended(l, p, 3, 0, false, "fraghost cannot be started");
+			say_ended(l, p, 3, 0,
+				  one_in(l, 2) ? FRAGI_FAILURE_WORKER_BUSY
+					       : FRAGI_FAILURE_HOST_NOT_STARTED,
+				  "fraghost cannot be started");
 		else
 			say_tables(l, p);
+		return;
+	}
+	if (p->yields && p->owed_count == 0) {
+		say_ended(l, p, 0, 0, FRAGI_FAILURE_NONE, "");
 		return;
 	}
 	if (p->hangs)
@@ -511,7 +513,7 @@ static inline void answer(struct life *l, struct life_process *p)
 		host_says(l, p, &done);
 		break;
 	default: /* HOST_KILL */
-		say_ended(l, p, 137, 9, true, "");
+		say_ended(l, p, 137, 9, FRAGI_FAILURE_NONE, "");
 		break;
 	}
 	fw_message_free(m);
@@ -531,7 +533,7 @@ static inline struct life_process *some_process(struct life *l, bool owes)
 			continue;
 		if (p->is_there && !p->has_ended && worker->connection != 0 &&
 		    (!worker->reports || p->is_reported) && !worker->is_silent &&
-		    (!owes || p->stage == LIFE_MADE || p->owed_count > 0))
+		    (!owes || p->stage == LIFE_MADE || p->owed_count > 0 || p->yields))
 			return p;
 	}
 	return NULL;
@@ -579,11 +581,12 @@ static inline void one_acts(struct life *l)
 		say_state(l, p, FW_STATE_IDLE);
 		break;
 	case 7:
-		say_ended(l, p, 139, 11, false, "fraghost 101 crashed in f1.tx, tick 5");
+		say_ended(l, p, 139, 11, FRAGI_FAILURE_HOST_CRASHED,
+			  "fraghost 101 crashed in f1.tx, tick 5");
 		break;
 	case 8:
 		if (one_in(l, 2))
-			say_ended(l, p, 1, 0, false, "fraghost 101 exited");
+			say_ended(l, p, 1, 0, FRAGI_FAILURE_HOST_EXITED, "fraghost 101 exited");
 		break;
 	case 9:
 	case 10:
@@ -620,7 +623,7 @@ static inline void one_crashes_often(struct life *l)
 			p = &l->processes[k];
 			if (p->is_there && !p->has_ended && p->create->run == run &&
 			    p->create->host == host && p->stage == LIFE_RUNS)
-				say_ended(l, p, 139, 11, false,
+				say_ended(l, p, 139, 11, FRAGI_FAILURE_HOST_CRASHED,
 					  "fraghost 101 crashed in f1.tx, tick 5");
 		}
 		for (int k = 0; k < 8; k++)
@@ -651,6 +654,7 @@ static inline void worker_comes(struct life *l)
 	const char *labels[] = {"zone=or1", "slot=3"};
 	struct fw_message m = {.kind = FW_HELLO, .seq = 1};
 	uint32_t reports = 0;
+	bool is_old = fails(l, 8); /* its frag is */
 
 	if (worker->connection != 0)
 		return;
@@ -661,7 +665,7 @@ static inline void worker_comes(struct life *l)
 		}
 	m.hello = (struct fw_hello){
 		.major = FW_PROTOCOL_MAJOR,
-		.minor = fails(l, 8) ? (uint32_t)drawn(l, FW_PROTOCOL_MINOR) : FW_PROTOCOL_MINOR,
+		.minor = is_old ? (uint32_t)drawn(l, 15) : FW_PROTOCOL_MINOR,
 		.role = FW_ROLE_WORKER,
 		.name = wished[i],
 		.last_name = worker->name,
@@ -692,9 +696,11 @@ static inline void worker_comes(struct life *l)
 	worker->reports = reports > 0;
 	worker->is_silent = false;
 	worker->heard_ns = 0;
-	happens(l, "worker %c comes%s%s, minor %u, %u cores, %u gpus, reports %u", (char)('a' + i),
+	happens(l, "worker %c comes%s%s, %u cores, %u gpus, reports %u", (char)('a' + i),
 		m.hello.fragment_count ? " for " : "", m.hello.fragment_count ? names[0] : "",
-		m.hello.minor, m.hello.cores, m.hello.gpus, reports);
+		m.hello.cores, m.hello.gpus, reports);
+	if (is_old)
+		fprintf(transcript, "  it speaks minor %u\n", m.hello.minor);
 	l->w->identity = i == 3 ? &life_key : NULL;
 	speak(l, worker->connection, &m);
 	l->w->identity = NULL;
@@ -721,7 +727,10 @@ static inline void worker_goes(struct life *l)
 		for (size_t i = 0; i < LIFE_PROCESSES; i++)
 			if (l->processes[i].is_there && !l->processes[i].has_ended &&
 			    &l->workers[l->processes[i].worker] == worker && one_in(l, 2))
-				say_ended(l, &l->processes[i], 0, 0, true, "");
+				say_ended(l, &l->processes[i], 0, 0,
+					  one_in(l, 4) ? FRAGI_FAILURE_NONE
+						       : FRAGI_FAILURE_WORKER_LOST,
+					  "its worker was told to end");
 		happens(l, "%s leaves", life_name(l, connection));
 		speak(l, connection, &leave);
 		dies = true;
@@ -809,7 +818,8 @@ static inline void worker_reports(struct life *l)
 		if (p->is_there && p->is_done)
 			say_state(l, p, FW_STATE_DONE);
 		if (p->is_there && p->has_ended)
-			say_ended(l, p, 139, 11, false, "fraghost 101 crashed meanwhile");
+			say_ended(l, p, 139, 11, FRAGI_FAILURE_HOST_CRASHED,
+				  "fraghost 101 crashed meanwhile");
 		return;
 	}
 }

@@ -7,8 +7,9 @@
  * sum over what they did: FRAG_TEST_LIFE=NUMBER prints such a life, FRAG_TEST_LIFE=all each one.
  */
 
-#define LIVES 400
+#define LIVES 240
 #define LIVES_SHOWN 8
+#define SHORT_LIVES 1000 /* from this number on memory fails in a life, again and again */
 #define LIFE_EVENTS 150
 
 static void client_comes(struct life *l)
@@ -58,6 +59,8 @@ static void client_sends(struct life *l, struct fw_message *m, const char *what)
 {
 	size_t i = one_in(l, 16) ? 2 : drawn(l, 2);
 
+	if (m->kind == FW_TAP)
+		i = 0;
 	if (l->clients[i].connection == 0)
 		return;
 	m->seq = ++l->seq;
@@ -524,7 +527,7 @@ static void life_begin(struct life *l, struct world *w, unsigned int number, boo
 		l->config.adopts = false;
 	w->many_end = true;
 	w->now_ns = 50 * SECOND;
-	w->runs_short = one_in(l, 5);
+	w->runs_short = number >= SHORT_LIVES;
 	w->short_step = (int64_t)drawn(l, 200);
 	w->short_skip = (int64_t)drawn(l, 12);
 	l->is_calm = !one_in(l, 3);
@@ -580,7 +583,7 @@ static void life_end(struct life *l)
 }
 
 /* Returns all that came of it, which the caller frees. */
-static char *live(unsigned int number, int events_count, bool is_brief)
+static char *live(unsigned int number, bool is_brief)
 {
 	static struct world w;
 	static struct life l;
@@ -589,22 +592,24 @@ static char *live(unsigned int number, int events_count, bool is_brief)
 	transcript_numbers_chance = true;
 	fragi_log_threshold = FRAGI_LOG_INFO;
 	life_begin(&l, &w, number, is_brief);
-	for (int i = 0; i < events_count; i++)
+	for (int i = 0; i < LIFE_EVENTS; i++)
 		happen(&l);
 	life_end(&l);
 	fclose(transcript);
 	return transcript_text;
 }
 
-Test(driver_lives, all_that_comes_of_what_is_drawn)
+/* Returns the first lives as they are, and of the others what tells them apart. */
+static char *lives(unsigned int first, unsigned int count, unsigned int shown_count)
 {
 	const char *shown = getenv("FRAG_TEST_LIFE");
 	char *all;
 	size_t bytes;
 	FILE *out = open_memstream(&all, &bytes);
 
-	for (unsigned int i = 1; i <= LIVES; i++) {
-		char *text = live(i, LIFE_EVENTS, i <= LIVES_SHOWN);
+	for (unsigned int i = first; i < first + count; i++) {
+		bool is_shown = i < first + shown_count;
+		char *text = live(i, is_shown);
 		uint64_t sum = 14695981039346656037ull;
 		unsigned int lines = 0;
 
@@ -612,7 +617,7 @@ Test(driver_lives, all_that_comes_of_what_is_drawn)
 			sum = (sum ^ (uint8_t)*at) * 1099511628211ull;
 			lines += *at == '\n';
 		}
-		if (i <= LIVES_SHOWN)
+		if (is_shown)
 			fputs(text, out);
 		else
 			fprintf(out, "== life %u: %u lines, sum %016" PRIx64 "\n", i, lines, sum);
@@ -621,6 +626,93 @@ Test(driver_lives, all_that_comes_of_what_is_drawn)
 		free(text);
 	}
 	fclose(out);
+	return all;
+}
+
+Test(driver_lives, all_that_comes_of_what_is_drawn)
+{
+	char *all = lives(1, LIVES, LIVES_SHOWN);
+
 	expected_compare("driver/lives", all);
 	free(all);
+}
+
+/* An arena with gaps asks for memory at other times. */
+Test(driver_lives, whenever_memory_fails)
+{
+	char *all = lives(SHORT_LIVES, LIVES / 4, 1);
+
+#if !defined(__SANITIZE_ADDRESS__)
+	expected_compare("driver/short", all);
+#endif
+	free(all);
+}
+
+static void start_named(struct life *l, size_t number)
+{
+	struct fw_message m = {.kind = FW_START_APP};
+	char name[16];
+
+	snprintf(name, sizeof(name), "n%zu", number);
+	m.start_app.name = name;
+	m.start_app.source = source_of(l, 0, false, &m.start_app.source_bytes);
+	l->text = NULL;
+	m.seq = ++l->seq;
+	happens(l, "x: START_APP %s", name);
+	speak(l, l->clients[0].connection, &m);
+	if (number % 32 == 0) /* it may ask again */
+		life_pass(l, 300 * MS);
+}
+
+static void stop_named(struct life *l, const char *name, bool restarts)
+{
+	struct fw_message m = {.kind = FW_STOP_APP, .seq = ++l->seq};
+
+	m.stop_app.name = name;
+	m.stop_app.restart = restarts;
+	happens(l, "x: STOP_APP %s%s", name, restarts ? " and restart" : "");
+	speak(l, l->clients[0].connection, &m);
+	life_pass(l, 300 * MS);
+}
+
+Test(driver_lives, as_many_applications_as_there_may_be)
+{
+	static struct world w;
+	static struct life l;
+
+	transcript_begin();
+	transcript_numbers_chance = true;
+	fragi_log_threshold = FRAGI_LOG_INFO;
+	l.w = &w;
+	l.is_brief = w.many_end = true;
+	l.graphs[0] = (struct life_graph){.shape = 2};
+	l.config = (struct drv_config){.version = "test",
+				       .progress_ns = -1,
+				       .report_missing_ns = 3600 * SECOND,
+				       .random = world_random,
+				       .random_arg = &w};
+	cr_assert_eq(drv_core_create(&l.config, &w.core), 0);
+	while (l.clients[0].connection == 0)
+		client_comes(&l);
+	for (size_t i = 0; drv_core_app_count(w.core) < DRV_APPS_MAX; i++)
+		start_named(&l, i);
+	transcript_forget();
+	start_named(&l, 2000);
+	stop_named(&l, "n600", true);
+	stop_named(&l, "n601", false);
+	start_named(&l, 2000);
+	start_named(&l, 2001);
+	start_named(&l, 2000);
+	stop_named(&l, "n602", false);
+	stop_named(&l, "n602", true);
+	stop_named(&l, "n601", true);
+	stop_named(&l, "n601", false);
+	start_named(&l, 2000);
+	stop_named(&l, "n601", true);
+	fclose(transcript);
+	expected_compare("driver/full", transcript_text);
+	free(transcript_text);
+	transcript = fopen("/dev/null", "w");
+	life_end(&l);
+	fclose(transcript);
 }
