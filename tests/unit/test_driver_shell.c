@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "../expected.h"
 #include "../scratch.h"
-#include "draw.h"
+#include "store_records.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -87,54 +87,13 @@ int drv_database_begin(struct drv_database *own, struct frag_err *err)
 
 static int most = INT32_MAX; /* records of a commit that are shown */
 
-static void show_record(const struct drv_record *r)
-{
-	static const char *const names[] = {
-		[DRV_RECORD_NUMBERS] = "numbers",
-		[DRV_RECORD_RUN] = "run",
-		[DRV_RECORD_SOURCE] = "source",
-		[DRV_RECORD_WANTED] = "wanted",
-		[DRV_RECORD_END] = "end",
-		[DRV_RECORD_SOURCELESS] = "sourceless",
-		[DRV_RECORD_FORGOTTEN] = "forgotten",
-		[DRV_RECORD_NOTICE] = "notice",
-		[DRV_RECORD_PLACED] = "placed",
-		[DRV_RECORD_DRAINED] = "drained",
-		[DRV_RECORD_UNDRAINED] = "undrained",
-		[DRV_RECORD_RESERVED] = "reserved",
-		[DRV_RECORD_RELEASED] = "released",
-	};
-
-	fprintf(out, " %s%s", r->is_attempt ? "?" : "", names[r->kind]);
-	if (r->run != 0)
-		fprintf(out, " of %d", (int)r->run);
-	if (r->epoch != 0)
-		fprintf(out, " epoch %d", (int)r->epoch);
-	if (r->notice != 0)
-		fprintf(out, " %d from %d", (int)r->notice, (int)r->first_notice);
-	if (r->bytes != 0)
-		fprintf(out, " %zu", r->bytes);
-	for (int i = 0; i < 3; i++) {
-		const char *value = i == 0 ? r->name : i == 1 ? r->who : r->text;
-
-		if (value != NULL)
-			fprintf(out, " %s", value[0] != '\0' ? value : "''");
-	}
-	if (r->source_bytes != 0)
-		fprintf(out, " [%.*s]", (int)r->source_bytes, (const char *)r->source);
-	if (r->outcome_bytes != 0)
-		fprintf(out, " (%.*s)", (int)r->outcome_bytes, (const char *)r->outcome);
-	if (r->is_wanted)
-		fprintf(out, " wanted");
-}
-
 int drv_database_put(struct drv_database *own, const struct drv_record *record,
 		     struct frag_err *err)
 {
 	(void)own;
 	if (++database.put_count <= most) {
 		fprintf(out, "    writes");
-		show_record(record);
+		show_record(out, record);
 		fprintf(out, "\n");
 	}
 	return fail_at(database.put_count, err);
@@ -174,50 +133,6 @@ static int64_t held(void)
 	return stat(at("reserve"), &st) == 0 ? st.st_size : -1;
 }
 
-static struct drv_record some_record(void)
-{
-	static const char *const workers[] = {"a", "b"};
-	struct drv_record r = {.kind = (enum drv_record_kind)draw(DRV_RECORD_RELEASED + 1)};
-	static uint64_t number;
-
-	r.is_attempt = r.kind == DRV_RECORD_NUMBERS || r.kind == DRV_RECORD_RUN ||
-		       r.kind >= DRV_RECORD_RESERVED || draw_percent(10);
-	r.run = 1 + draw(2);
-	if (r.kind == DRV_RECORD_NUMBERS)
-		r.epoch = ++number;
-	if (r.kind == DRV_RECORD_RUN || r.kind == DRV_RECORD_NOTICE) {
-		r.name = "app";
-		r.who = draw_percent(50) ? "alice" : "";
-		r.is_wanted = draw_percent(50);
-	}
-	if (r.kind == DRV_RECORD_RUN || r.kind == DRV_RECORD_SOURCE) {
-		r.source = "graph";
-		r.source_bytes = 1 + draw(5);
-	}
-	if (r.kind == DRV_RECORD_WANTED || r.kind == DRV_RECORD_END)
-		r.is_wanted = draw_percent(50);
-	if (r.kind == DRV_RECORD_END) {
-		r.outcome = "outcome";
-		r.outcome_bytes = 1 + draw(7);
-	}
-	if (r.kind == DRV_RECORD_NOTICE) {
-		r.notice = ++number;
-		r.first_notice = draw((uint32_t)number) + 1;
-		r.text = "what happened";
-	}
-	if (r.kind == DRV_RECORD_PLACED)
-		r.text = draw_percent(50) ? "a\tb" : "b";
-	if (r.kind == DRV_RECORD_DRAINED || r.kind == DRV_RECORD_UNDRAINED) {
-		r.run = 0;
-		r.name = DRAW_OF(workers);
-	}
-	if (r.kind >= DRV_RECORD_RESERVED) {
-		r.run = 0;
-		r.bytes = 1000 * (1 + draw(3));
-	}
-	return r;
-}
-
 static uint64_t change;
 
 static void put_some(uint32_t count)
@@ -226,7 +141,7 @@ static void put_some(uint32_t count)
 		const struct drv_record r = some_record();
 
 		fprintf(out, "%d:", (int)++change);
-		show_record(&r);
+		show_record(out, &r);
 		fprintf(out, "\n");
 		cr_assert_eq(drv_store_put(&store, &r, change), 0);
 	}
