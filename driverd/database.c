@@ -211,7 +211,12 @@ static int check_schema(sqlite3 *sqlite)
 
 	if (id < 0 || version < 0)
 		return sqlite3_errcode(sqlite);
-	return id == APPLICATION_ID && version == SCHEMA_VERSION ? SQLITE_OK : SQLITE_NOTADB;
+	if (id != APPLICATION_ID || version != SCHEMA_VERSION)
+		return SQLITE_NOTADB;
+	/* Without them a driver would give epochs anew that hosts have had. */
+	if (number_of(sqlite, "SELECT min(epoch, run) FROM numbers WHERE id = 1") >= 0)
+		return SQLITE_OK;
+	return sqlite3_errcode(sqlite) == SQLITE_OK ? SQLITE_CORRUPT : sqlite3_errcode(sqlite);
 }
 
 static int prepare(struct drv_database *database)
