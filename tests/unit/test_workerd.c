@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "../expected.h"
+#include "transcript.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/stamp.h>
+#include <text/spec.h>
+#include <wire/frame.h>
+
+#include "built.h"
+
+/*
+ * The real workerd and its real fraghosts, with a driver that this file plays: every frame that it
+ * gets, but for beats, samples and what a host at rest says again. What depends on the machine or
+ * the time is left out.
+ */
+#define PATIENCE_NS INT64_C(20000000000)
+#define MS INT64_C(1000000)
+
+static int listen_fd, driver_fd = -1;
+static uint16_t port;
+static pid_t worker;
+static struct fw_reader reader;
+static uint64_t seq;
+static bool beats; /* this driver has answered HELLO */
+
+static void listen_here(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+
+	listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listen_fd, 8), 0);
+	cr_assert_eq(getsockname(listen_fd, (struct sockaddr *)&address, &size), 0);
+	port = ntohs(address.sin_port);
+}
+
+/* Flags after those that each worker has; up to NULL. */
+static void start_worker(const char *const *flags)
+{
+	char address[32], libraries[512];
+	const char *argv[24] = {"workerd",
+				"--address",
+				address,
+				"--name",
+				"w",
+				"--inventory",
+				"cpu=2,gpu=0,memory=3GiB,sharedMemory=2GiB,gpuMemory=0",
+				"--label",
+				"room=1",
+				"--library-path",
+				libraries,
+				"--worker-address",
+				"127.0.0.1",
+				"-q"};
+	int count = 14, null = open("/dev/null", O_WRONLY);
+	posix_spawn_file_actions_t actions;
+
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	snprintf(libraries, sizeof(libraries), "%s", built("tests/sample_plugins"));
+	fprintf(transcript, "workerd");
+	for (; *flags != NULL; flags++) {
+		argv[count++] = *flags;
+		fprintf(transcript, " %s", *flags);
+	}
+	fprintf(transcript, "\n");
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, null, STDERR_FILENO);
+	cr_assert_eq(posix_spawn(&worker, built("bin/workerd"), &actions, NULL,
+				 (char *const *)(uintptr_t)argv, environ),
+		     0);
+	posix_spawn_file_actions_destroy(&actions);
+	close(null);
+}
+
+static void hang_up(void)
+{
+	if (driver_fd >= 0) {
+		close(driver_fd);
+		fw_reader_fini(&reader);
+	}
+	driver_fd = -1;
+	beats = false;
+}
+
+static void take_connection(void)
+{
+	hang_up();
+	driver_fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	cr_assert_geq(driver_fd, 0);
+	fw_reader_init(&reader, FW_FRAME_MAX);
+	seq = 0;
+}
+
+static void tell(struct fw_message message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	message.seq = ++seq;
+	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+	cr_assert_eq(send(driver_fd, frame, size, MSG_NOSIGNAL), (ssize_t)size);
+	fragi_free(frame);
+}
+
+/* The next frame; NULL: the worker has closed the connection. */
+static struct fw_message *hear(void)
+{
+	int64_t end_ns = fragi_now_ns() + PATIENCE_NS;
+	struct fw_message *message;
+	const uint8_t *bytes;
+	size_t size;
+
+	while (fragi_now_ns() < end_ns) {
+		struct pollfd wait = {.fd = driver_fd, .events = POLLIN};
+		static uint8_t buffer[65536];
+		ssize_t n;
+
+		if (fw_reader_next(&reader, &bytes, &size, NULL) > 0) {
+			cr_assert_eq(fw_decode(bytes, size, &message, NULL), 0);
+			return message;
+		}
+		if (beats)
+			tell((struct fw_message){.kind = FW_BEAT});
+		if (poll(&wait, 1, 50) <= 0)
+			continue;
+		n = recv(driver_fd, buffer, sizeof(buffer), 0);
+		if (n <= 0)
+			return NULL;
+		cr_assert_eq(fw_reader_feed(&reader, buffer, (size_t)n, fragi_now_ns()), 0);
+	}
+	cr_assert_fail("the worker says nothing");
+	return NULL;
+}
+
+static bool is_shown(const struct fw_message *message)
+{
+	if (message->kind == FW_BEAT)
+		return false;
+	if (message->kind == FW_HOST_STATS)
+		return message->stats.final;
+	return message->kind != FW_HOST_EVENT ||
+	       (message->event.state != FW_STATE_IDLE && message->event.state != FW_STATE_RUNNING);
+}
+
+/* "fraghost 4711 of f" has another number each time. */
+static void show_sentence(const char *name, const char *sentence)
+{
+	const char *at = strstr(sentence, "fraghost ");
+
+	if (at == NULL)
+		fprintf(transcript, ", %s: %s", name, sentence);
+	else
+		fprintf(transcript, ", %s: %.*sfraghost N%s", name, (int)(at - sentence), sentence,
+			at + 9 + strspn(at + 9, "0123456789"));
+}
+
+static void show_frame(const struct fw_message *m)
+{
+	const struct fw_hello *hello = &m->hello;
+
+	fprintf(transcript, "  %s %d/%u/%d", fw_kind_name(m->kind), (int)m->run, m->host,
+		(int)m->epoch);
+	if (m->kind == FW_HELLO) {
+		fprintf(transcript,
+			", role %u, name %s, session %d, last name %s, reports %u, last epoch %d, cores %u, memory %llu %llu",
+			hello->role, hello->name, (int)hello->session, hello->last_name,
+			hello->reports, (int)hello->last_epoch, hello->cores,
+			(unsigned long long)hello->memory_bytes,
+			(unsigned long long)hello->shared_memory_bytes);
+		for (uint32_t i = 0; i < hello->label_count; i++)
+			fprintf(transcript, ", label %s", hello->labels[i]);
+		for (uint32_t i = 0; i < hello->fragment_count; i++)
+			fprintf(transcript, ", fragment %s", hello->fragments[i]);
+		fprintf(transcript, ", at %s from %s", hello->worker_address, hello->local_address);
+	} else if (m->kind == FW_HOST_PREPARED) {
+		fprintf(transcript, ", ok %d, fragments %u, flows %u", m->prepared.ok,
+			m->prepared.fragment_count, m->prepared.flow_count);
+		for (uint32_t i = 0; i < m->prepared.error_count; i++)
+			show_sentence("error", m->prepared.errors[i].sentence);
+	} else if (m->kind == FW_HOST_EXIT) {
+		fprintf(transcript, ", code %d, signal %d, asked %d, failure %d", m->exit.exit_code,
+			m->exit.signal, m->exit.asked, m->exit.failure.code);
+		show_sentence("sentence", m->exit.failure.sentence);
+	} else if (m->kind == FW_HOST_STATS) {
+		fprintf(transcript, ", operators %u", m->stats.op_count);
+		for (uint32_t i = 0; m->stats.op_count > 1 && i < m->stats.op_count; i++)
+			fprintf(transcript, ", ticks %d", (int)m->stats.ops[i].ticks);
+	} else if (m->kind == FW_HOST_LINES) {
+		for (uint32_t i = 0; i < m->host_lines.count; i++)
+			fprintf(transcript, ", %u %s.%s: %s", m->host_lines.rows[i].level,
+				m->host_lines.rows[i].fragment, m->host_lines.rows[i].op,
+				m->host_lines.rows[i].text);
+	} else if (m->kind == FW_HOST_REPORT) {
+		fprintf(transcript, ", started %d, wired %d, stop %d, restarts %d",
+			m->report.started, m->report.is_wired, m->report.stop,
+			(int)m->report.restarts);
+	} else if (m->kind != FW_REPORTED) {
+		fprintf(transcript, ": ");
+		transcript_body(m);
+	}
+	fprintf(transcript, "\n");
+}
+
+/* Shows what comes up to a frame of that kind; lines of hosts, which come at any time, not. */
+static void show_until(enum fw_kind kind)
+{
+	struct fw_message *message;
+	bool is_last = false;
+
+	while (!is_last && (message = hear()) != NULL) {
+		is_last = message->kind == kind && is_shown(message);
+		if (is_last || (is_shown(message) && message->kind != FW_HOST_LINES))
+			show_frame(message);
+		fw_message_free(message);
+	}
+	if (!is_last)
+		fprintf(transcript, "  hangs up\n");
+}
+
+static void say(const char *what, struct fw_message message)
+{
+	fprintf(transcript, "%s\n", what);
+	tell(message);
+}
+
+static void say_welcome(bool takes_lines, bool keeps_hosts)
+{
+	struct fw_message message = {.kind = FW_WELCOME};
+
+	message.welcome = (struct fw_welcome){.session = 5,
+					      .name = "w#2",
+					      .beat_ns = 100 * MS,
+					      .dead_ns = 10000 * MS,
+					      .version = "test",
+					      .secret = {7},
+					      .takes_lines = takes_lines,
+					      .keeps_hosts = keeps_hosts};
+	say("WELCOME", message);
+	beats = true;
+}
+
+static struct fw_message of(enum fw_kind kind, uint32_t host, uint64_t epoch)
+{
+	return (struct fw_message){.kind = kind, .run = 7, .host = host, .epoch = epoch};
+}
+
+#define PING(count)                                                                                \
+	"frag: 1\napplication: app\nfragments:\n  f:\n    operators:\n"                            \
+	"      tx: {type: ping_tx, conditions: [{type: count, count: " count "}]}\n"               \
+	"      rx: {type: ping_rx}\n    flows: [tx -> rx]\n"
+#define DIAL                                                                                       \
+	"frag: 1\napplication: app\nextensions: [libdial.so]\n"                                    \
+	"fragments:\n  f:\n    operators:\n"                                                       \
+	"      dial: {type: dial, conditions: [{type: periodic, recess_period: 20ms}]}\n"
+
+static void create(const char *graph, uint32_t host, uint64_t epoch)
+{
+	const struct fragi_spec_source source = {.graph = {"app.yaml", graph, strlen(graph)},
+						 .app_folder = "/"};
+	static const char *names[] = {"f"};
+	struct fw_message message = of(FW_HOST_CREATE, host, epoch);
+	void *bytes;
+	size_t size;
+
+	cr_assert_eq(fragi_source_pack(&source, &bytes, &size), 0);
+	message.create = (struct fw_host_create){.application = "app",
+						 .source = bytes,
+						 .source_bytes = (uint32_t)size,
+						 .fragments = names,
+						 .fragment_count = 1,
+						 .beat_ns = 100 * MS,
+						 .dead_ns = 10000 * MS};
+	say("HOST_CREATE", message);
+	fragi_free(bytes);
+	show_until(message.epoch != 0 ? FW_HOST_PREPARED : FW_HOST_EXIT);
+}
+
+static void run_host(const char *graph, uint32_t host, uint64_t epoch)
+{
+	create(graph, host, epoch);
+	say("HOST_WIRE", of(FW_HOST_WIRE, host, epoch));
+	show_until(FW_HOST_WIRED);
+	say("HOST_START", of(FW_HOST_START, host, epoch));
+	show_until(FW_HOST_STARTED);
+}
+
+static void show_exit(void)
+{
+	int status;
+
+	hang_up(); /* it waits for that for a second */
+	cr_assert_eq(waitpid(worker, &status, 0), worker);
+	fprintf(transcript, "workerd ends, status %d, signal %d\n",
+		WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+static void meet(bool takes_lines, bool keeps_hosts)
+{
+	take_connection();
+	show_until(FW_HELLO);
+	say_welcome(takes_lines, keeps_hosts);
+}
+
+#define FLAGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* A host that is done, one whose parameter is set, and one that is killed. */
+static void serve(void)
+{
+	struct fw_message set = of(FW_HOST_SET, 2, 4);
+
+	start_worker(FLAGS("--fragments", "f,app/g"));
+	meet(true, false);
+	run_host(PING("2"), 1, 3);
+	show_until(FW_HOST_EVENT);
+	say("HOST_STOP", of(FW_HOST_STOP, 1, 3));
+	show_until(FW_HOST_EXIT);
+	run_host(DIAL, 2, 4);
+	set.host_set.number = 9;
+	set.host_set.text = "f.dial.value=7";
+	set.host_set.who = "user alice";
+	say("HOST_SET", set);
+	show_until(FW_HOST_SET_DONE);
+	say("HOST_CREATE of an old epoch, HOST_KILL", of(FW_HOST_KILL, 2, 4));
+	show_until(FW_HOST_EXIT);
+	create("no graph", 3, 5);
+	say("HOST_STOP", of(FW_HOST_STOP, 3, 5));
+	show_until(FW_HOST_EXIT);
+	fprintf(transcript, "SIGTERM\n");
+	kill(worker, SIGTERM);
+	show_until(FW_LEAVE);
+	show_exit();
+}
+
+/* The driver goes and comes back, to a host that runs on. */
+static void come_back(void)
+{
+	start_worker(FLAGS("--fragments", "all"));
+	meet(false, true);
+	run_host(DIAL, 1, 3);
+	fprintf(transcript, "the driver goes, and comes back\n");
+	meet(false, true);
+	show_until(FW_REPORTED);
+	say("APP_ENDED", of(FW_APP_ENDED, 0, 0));
+	say("the driver goes, and another one comes", of(FW_BEAT, 0, 0));
+	meet(false, false);
+	run_host(DIAL, 2, 1);
+	fprintf(transcript, "the driver goes, with its hosts\n");
+	meet(false, false);
+	fprintf(transcript, "SIGTERM\n");
+	kill(worker, SIGTERM);
+	show_until(FW_LEAVE);
+	show_exit();
+}
+
+static void once(void)
+{
+	struct fw_message ended = {.kind = FW_APP_ENDED, .run = 7};
+
+	start_worker(FLAGS("--once"));
+	meet(false, false);
+	run_host(PING("1"), 1, 3);
+	show_until(FW_HOST_EVENT);
+	say("HOST_STOP", of(FW_HOST_STOP, 1, 3));
+	show_until(FW_HOST_EXIT);
+	ended.app_ended.exit_code = 4;
+	say("APP_ENDED with 4", ended);
+	show_until(FW_LEAVE);
+	show_exit();
+}
+
+static void refuse(void)
+{
+	struct fw_message refused = {.kind = FW_REFUSED};
+
+	start_worker(FLAGS("--once"));
+	take_connection();
+	show_until(FW_HELLO);
+	refused.refused.failure = (struct fw_failure){FRAGI_FAILURE_PROTOCOL, "too new", ""};
+	say("REFUSED", refused);
+	show_exit();
+	start_worker(FLAGS("--once"));
+	take_connection();
+	show_until(FW_HELLO);
+	say("HOST_START", of(FW_HOST_START, 1, 1));
+	take_connection();
+	show_until(FW_HELLO);
+	fprintf(transcript, "SIGINT\n");
+	kill(worker, SIGINT);
+	show_exit();
+}
+
+Test(workerd, what_a_driver_gets, .timeout = 200)
+{
+	listen_here();
+	transcript_begin();
+	serve();
+	come_back();
+	once();
+	refuse();
+	start_worker(FLAGS("--nothing"));
+	show_exit();
+	fclose(transcript);
+	close(listen_fd);
+	expected_compare("worker/workerd", transcript_text);
+	free(transcript_text);
+}
