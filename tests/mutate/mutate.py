@@ -242,7 +242,9 @@ class Tree:
             self.refresh(texts)
             names = programs_of(self, wanted)
             only = [os.path.join(BUILDS["plain"], n) for n in names if not is_script(n)]
-            good, output = self.make("plain", "-k", *(only if only and len(only) == len(names) else ["tests"]))
+            # Some programs start the daemons, which no program depends on.
+            good, output = self.make("plain", "-k", *(["all"] + only if only and len(only) == len(names)
+                                                      else ["tests"]))
             found = set(map(int, re.findall(r"\bmutant-(\d+):\d+:\d+: (?:fatal )?error", output)))
             more = {m.id: "the compiler" for m in mutants if numbers[m.id] in found}
             if not found:
