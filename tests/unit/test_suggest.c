@@ -75,3 +75,25 @@ Test(suggest, choices_are_the_same_in_either_case_and_with_underscores)
 		cr_expect_eq(fragi_same_choice(pairs[i].a, pairs[i].b), pairs[i].same, "%s, %s",
 			     pairs[i].a, pairs[i].b);
 }
+
+Test(suggest, a_list_that_is_cut_says_so)
+{
+	static char texts[30][64];
+	const char *listed[30];
+	char advice[512];
+
+	for (int i = 0; i < 30; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "n%d", i);
+		listed[i] = texts[i];
+	}
+	fragi_advise(advice, sizeof(advice), "other", "known", listed, 24);
+	cr_expect_str_eq(advice + strlen(advice) - 8, "n22, n23", "%s", advice);
+	fragi_advise(advice, sizeof(advice), "other", "known", listed, 25);
+	cr_expect_str_eq(advice + strlen(advice) - 8, "n23, ...", "%s", advice);
+	for (int i = 0; i < 30; i++)
+		snprintf(texts[i], sizeof(texts[i]), "%060d", i);
+	fragi_advise(advice, sizeof(advice), "other", "known", listed, 6);
+	cr_expect_str_eq(advice + strlen(advice) - 6, "000005", "%s", advice);
+	fragi_advise(advice, sizeof(advice), "other", "known", listed, 9);
+	cr_expect_str_eq(advice + strlen(advice) - 7, "06, ...", "%s", advice);
+}

@@ -101,9 +101,9 @@ const char *fragi_advise(char *out, size_t size, const char *word, const char *w
 	if (count == 0)
 		return out;
 	length = (size_t)snprintf(out, size, "; %s: ", what);
-	for (size_t i = 0; i < count && length + 80 < size; i++) {
-		if (i == ADVICE_NAMES_MAX) {
-			snprintf(out + length, size - length, ", ...");
+	for (size_t i = 0; i < count; i++) {
+		if (i == ADVICE_NAMES_MAX || length + 80 >= size) {
+			snprintf(out + length, size - length, i > 0 ? ", ..." : "...");
 			break;
 		}
 		length += (size_t)snprintf(out + length, size - length, "%s%.64s",
