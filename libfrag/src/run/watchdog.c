@@ -300,7 +300,8 @@ void fragi_run_report_waiting(const struct fragi_run *run)
 						   op->subject, op->ports[end->port].name, waiting);
 	}
 	if (inputs > NAMED_INPUTS)
-		snprintf(more, sizeof(more), " and %u more inputs", inputs - NAMED_INPUTS);
+		snprintf(more, sizeof(more), " and %u more input%s", inputs - NAMED_INPUTS,
+			 inputs > NAMED_INPUTS + 1 ? "s" : "");
 	if (count > 0)
 		log_warn(
 			NULL,
