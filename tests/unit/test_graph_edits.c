@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "../expected.h"
+#include <base/json.h>
 #include "composed_dump.h"
 #include "graph_edits.h"
 #include "graph_ops.h"
@@ -131,7 +132,10 @@ static const char *const others[] = {
 	"[[]]",    "\"1\"",     "{}",
 };
 
-/* Errors, or the lines of the dump that are not those of the graph as it is. */
+/*
+ * What became of the graph, else its errors: also those that show where its types are there, as
+ * fragctl validate prints them.
+ */
 static char *judge(const struct fragi_spec_source *source, bool composed_too, bool *out_is_good)
 {
 	struct fragi_diag diag = {0};
@@ -142,17 +146,17 @@ static char *judge(const struct fragi_spec_source *source, bool composed_too, bo
 
 	dump = open_memstream(&made, &size);
 	logged_begin();
-	*out_is_good = fragi_spec_parse(source, &diag, &spec) == 0;
+	*out_is_good = (composed_too ? fragi_spec_parse_partial(source, &diag, &spec)
+				     : fragi_spec_parse(source, &diag, &spec)) == 0;
 	if (*out_is_good && spec->help_wanted)
 		fputs(fragi_spec_arguments_help(spec), dump);
-	else if (*out_is_good) {
+	else if (*out_is_good)
 		dump_spec(spec);
-		if (composed_too) {
-			*out_is_good = compose_all(spec, &graph_plugin, &diag, &composed);
-			if (*out_is_good)
-				dump_composed(spec, &composed);
-			composed_fini(&composed);
-		}
+	if (composed_too && spec != NULL && !spec->help_wanted) {
+		*out_is_good = compose_all(spec, &graph_plugin, &diag, &composed);
+		if (*out_is_good)
+			dump_composed(spec, &composed);
+		composed_fini(&composed);
 	}
 	if (!*out_is_good) {
 		rewind(dump);
@@ -507,6 +511,107 @@ Test(graph_edits, configurations)
 Test(graph_edits, tests_of_a_graph)
 {
 	given_of("conditions", "tests", true, of_tests, FRAG_COUNT_OF(of_tests));
+}
+
+/* Texts that are no YAML, or not of the kind that graphs may be. */
+static const char *const broken[] = {
+	"a: [1, 2\n",
+	"a: [1, 2}\n",
+	"a: {b: 1\nc: 2\n",
+	"a: {b: [1, {c: 2]}\n",
+	"a: 1]\n",
+	"a: \"text\n",
+	"a: 'text\nb: 1\n",
+	"a: \"\\q\"\n",
+	"a: b: c\n",
+	"a: 1\n  b: 2\n",
+	"a:\n    b: 1\n  c: 2\n",
+	"a:\n  - 1\n - 2\n",
+	"- 1\nb: 2\n",
+	"a: 1\n- 2\n",
+	"a:\n\tb: 1\n",
+	"\ta: 1\n",
+	"a: [\t1]\nb: \t2\n",
+	"a: *b\n",
+	"a: &b 1\nc: *b\nd: *e\n",
+	"a: &b [*b]\n",
+	"a: &b 1\nc: &b 2\nd: *b\n",
+	"<<: {a: 1}\nb: 2\n",
+	"a: &b {c: 1}\nd: {<<: *b}\n",
+	"a: !!int 1\n",
+	"a: !thing {b: 1}\n",
+	"a: 1\n---\nb: 2\n",
+	"%YAML 1.2\n---\na: 1\n",
+	"%TAG ! x\n---\na: 1\n",
+	"? a\n: 1\n",
+	"? [a]\n: 1\n",
+	"{a: 1}: 2\n",
+	"[a]: 2\n",
+	"~: 1\n",
+	"\"\": 1\n",
+	"1: 2\n1: 3\n",
+	"a: 1\nb: 1\na: 2\n",
+	"a: {b: 1, b: 2, c: 3, c: 4}\n",
+	"a: @b\n",
+	"a: `b`\n",
+	"a: %b\n",
+	"a: |\n  one\n  two\n",
+	"a: >-\n  one\n  two\n",
+	"a: |9\n  one\n",
+	"a: ${b}\n",
+	"a: {b: ${c}}\n",
+	"a: [${b}, 1]\n",
+	"a: \x01\n",
+	"a: \xff\n",
+	"a: \xc3\n",
+	"\xef\xbb\xbf"
+	"a: 1\n",
+	"a: \xc2\x85"
+	"b\n",
+	"a,b: 1\n",
+	"a: 1,\n",
+	"a: [1,, 2]\n",
+	"a: {b 1}\n",
+	"a: {b: 1 c: 2}\n",
+	"a: [1 2]\n",
+	"a: -\n",
+	"a: - b\n",
+	"a:b\n",
+	"a\nb: 1\n",
+	"a: 1 # comment\n#b: 2\n",
+	"# only a comment\n",
+	"---\n",
+	"a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n",
+};
+
+Test(graph_edits, broken_texts)
+{
+	char *all;
+	size_t size;
+	FILE *printed = open_memstream(&all, &size);
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(broken); i++) {
+		struct fragi_arena arena = {.limit_bytes = 1 << 20};
+		struct fragi_diag diag = {0};
+		struct fragi_node *root = NULL;
+		int r;
+
+		dump = printed;
+		fragi_json_text(broken[i], dump);
+		logged_begin();
+		r = fragi_yaml_parse(&arena, "g", broken[i], strlen(broken[i]), &diag, &root);
+		logged_end(dump);
+		fprintf(dump, " %s", r == 0 ? "is " : "");
+		if (root != NULL)
+			dump_value(root);
+		fputc('\n', dump);
+		dump_diag("  ", &diag);
+		fragi_diag_fini(&diag);
+		fragi_arena_fini(&arena);
+	}
+	fclose(printed);
+	expected_compare("graphs/broken", all);
+	free(all);
 }
 
 Test(graph_edits, settings)

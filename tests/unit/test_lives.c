@@ -279,6 +279,10 @@ static void draw_data(struct drawn *d)
 	draw_flows(d);
 	if (one_in(d, 3))
 		draw_path(d);
+	if (one_in(d, 5))
+		put(d,
+		    "tracking: {num_start_messages_to_skip: %u, num_last_messages_to_discard: %u, probes: [%c]}\n",
+		    draw(d, 2), draw(d, 2), (char)('a' + draw(d, (uint32_t)d->ops)));
 	if (one_in(d, 10))
 		put(d, "data_loggers: {log: {type: basic_console_logger, log_inputs: %s}}\n",
 		    PICK(d, "true", "false"));
