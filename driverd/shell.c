@@ -207,14 +207,16 @@ static void report_count(const struct shell *shell)
 {
 	const char *failed = drv_core_failed(shell->core);
 	size_t count = drv_core_app_count(shell->core);
-	char text[200], runs[64] = "waits for applications";
+	const char *kept = shell->credentials.why_kept;
+	char text[1500], runs[64] = "waits for applications";
 
 	if (count > 0)
 		snprintf(runs, sizeof(runs), "runs %zu application%s", count,
 			 count == 1 ? "" : "s");
-	fragi_sentence(text, sizeof(text), "%s%s%s%s", runs, failed != NULL ? "; " : "",
+	fragi_sentence(text, sizeof(text), "%s%s%s%s%s%s", runs, failed != NULL ? "; " : "",
 		       failed != NULL ? failed : "",
-		       failed != NULL ? " has failed, and `fragctl list` says why" : "");
+		       failed != NULL ? " has failed, and `fragctl list` says why" : "",
+		       kept[0] != '\0' ? "; " : "", kept);
 	fragi_service_status(text);
 }
 
@@ -341,12 +343,14 @@ static bool accepts(void *arg, const struct fw_identity *identity)
 static void on_keys_changed(void *arg)
 {
 	struct shell *shell = arg;
+	struct fw_tls *tls = shell->credentials.tls;
 
 	for (size_t i = 0; i < shell->connections.count; i++) {
 		struct drv_connection *connection = shell->connections.items[i];
-		const struct fw_identity *identity = fw_connection_identity(connection->stream);
+		const struct fw_identity *identity = drv_core_identity(
+			shell->core, connection->id, fw_connection_identity(connection->stream));
 
-		if (identity == NULL || fw_tls_accepts(shell->credentials.tls, identity))
+		if (identity == NULL || fw_tls_accepts(tls, identity))
 			continue;
 		shell_step(shell,
 			   &(struct drv_event){.kind = DRV_EVENT_REVOKED,
@@ -354,9 +358,14 @@ static void on_keys_changed(void *arg)
 					       .peer = fw_connection_peer(connection->stream),
 					       .identity = identity});
 	}
-	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_KEYS,
-					      .accepts = accepts,
-					      .arg = shell->credentials.tls});
+	shell_step(shell,
+		   &(struct drv_event){.kind = DRV_EVENT_KEYS, .accepts = accepts, .arg = tls});
+}
+
+static void on_keys_kept(void *arg)
+{
+	shell_step(arg, &(struct drv_event){.kind = DRV_EVENT_KEYS_KEPT,
+					    .text = ((struct shell *)arg)->credentials.why_kept});
 }
 
 /* Leaves the hosts of a service for the next driver, which adopts them. SIGINT stops what runs. */
@@ -525,7 +534,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 				      "cannot set up the event loop: %s", frag_strerror(r));
 	return fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
-				   on_keys_changed, shell, err);
+				   on_keys_changed, on_keys_kept, shell, err);
 }
 
 static int run_once(struct drv_options *options, const void *source, size_t source_bytes)

@@ -37,6 +37,7 @@ struct wrk_driver {
 	bool up;    /* each end knows who the other one is */
 	bool ended; /* nothing is reported any more */
 	bool is_own_user;
+	struct fw_identity identity; /* by which the session holds; no name: none */
 	/* USER_REFUSED: why is about the first address where the process is not trusted */
 	enum fragi_failure failure;
 	char why[1024];
@@ -161,6 +162,8 @@ static void on_ready(struct fw_connection *connection, void *arg)
 		return;
 	fw_connection_admit(connection);
 	driver->up = true;
+	if (fw_connection_identity(connection) != NULL)
+		driver->identity = *fw_connection_identity(connection);
 	has_user = user_of(connection, &user);
 	driver->is_own_user = has_user && user == geteuid();
 	write_proof(connection, has_user, user, proof, sizeof(proof));
@@ -282,17 +285,15 @@ int wrk_driver_fd(const struct wrk_driver *driver)
 	return fd;
 }
 
-void wrk_driver_check_key(struct wrk_driver *driver)
+bool wrk_driver_has_valid_key(const struct wrk_driver *driver)
 {
-	const struct fw_identity *identity =
-		driver->connection != NULL ? fw_connection_identity(driver->connection) : NULL;
-	struct frag_err err = FRAG_ERR_INIT;
+	return !driver->up || driver->identity.name[0] == '\0' ||
+	       fw_tls_accepts(driver->options.tls, &driver->identity);
+}
 
-	if (identity == NULL || fw_tls_accepts(driver->options.tls, identity))
-		return;
-	frag_err_set(&err, -EKEYREVOKED, "the key %s is no longer in this worker's key file",
-		     identity->name);
-	fw_connection_fail(driver->connection, -EKEYREVOKED, err.text);
+void wrk_driver_renew(struct wrk_driver *driver)
+{
+	driver->identity.serial = fw_tls_own_key(driver->options.tls)->serial;
 }
 
 uint64_t wrk_driver_id(const struct wrk_driver *driver)

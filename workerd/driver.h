@@ -34,8 +34,10 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 		    void *arg, struct wrk_driver **out_driver);
 int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
-/* Ends it as lost, if the key that it has used is no longer in the key file. */
-void wrk_driver_check_key(struct wrk_driver *driver);
+/* Whether it has used no key, or one that holds, or there is no session yet. */
+bool wrk_driver_has_valid_key(const struct wrk_driver *driver);
+/* Its session goes on with the key that is used now. */
+void wrk_driver_renew(struct wrk_driver *driver);
 /* Whether it is a process of this user on this machine (wire/peer_user.h). */
 bool wrk_driver_is_own_user(const struct wrk_driver *driver);
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message);

@@ -12,7 +12,7 @@
 #include <wire/credentials.h>
 #include <wire/message.h>
 #include <workerd/environment.h>
-#include <workerd/shell.h>
+#include <workerd/spawn.h>
 
 static bool fragment_name_is_valid(const char *text)
 {
@@ -145,7 +145,7 @@ static void print_machine(struct wrk_inventory *inventory)
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
-	(void)wrk_shell_find_host(program, sizeof(program));
+	(void)wrk_spawn_find_host(program, sizeof(program));
 	wrk_inventory_find(inventory, "/proc", "/dev", "/sys/fs/cgroup");
 	r = wrk_inventory_ask_gpus(inventory, program, &err);
 	wrk_inventory_text(inventory, offer, sizeof(offer));

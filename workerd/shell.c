@@ -26,8 +26,9 @@
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/interpreter.h>
-#include <workerd/driver.h>
+#include <workerd/renewal.h>
 #include <workerd/shared_memory.h>
+#include <workerd/spawn.h>
 #include <workerd/strays.h>
 #include <workerd/worker.h>
 
@@ -52,6 +53,7 @@ struct wrk_shell {
 	struct wrk_rights rights;
 	struct wrk_control_groups groups;
 	struct fw_credentials credentials;
+	struct wrk_renewal renewal;
 	struct wrk_worker worker;
 	struct wrk_inventory inventory;
 	struct wrk_reporter reporter;
@@ -193,8 +195,10 @@ static void shell_keep(void *arg, uint64_t id, const struct fw_welcome *session)
 {
 	struct wrk_shell *shell = arg;
 
-	if (is_present(shell, id))
-		wrk_reporter_attached(&shell->reporter, id, session, wrk_driver_fd(shell->driver));
+	if (!is_present(shell, id))
+		return;
+	wrk_reporter_attached(&shell->reporter, id, session, wrk_driver_fd(shell->driver));
+	wrk_renewal_attached(&shell->renewal, session);
 }
 
 /*
@@ -315,6 +319,7 @@ static void shell_ended(void *arg, int exit_code)
 	}
 	uv_close((uv_handle_t *)&shell->child_ended, NULL);
 	fw_credentials_close(&shell->credentials);
+	wrk_renewal_end(&shell->renewal);
 	if (shell->driver != NULL)
 		wrk_driver_finish(shell->driver);
 	shell->driver = NULL;
@@ -348,8 +353,18 @@ static void on_keys_changed(void *arg)
 {
 	struct wrk_shell *shell = arg;
 
-	if (shell->driver != NULL)
-		wrk_driver_check_key(shell->driver);
+	wrk_renewal_begin(&shell->renewal, shell->driver);
+}
+
+static void on_renewed(void *arg, const char *proof)
+{
+	struct wrk_shell *shell = arg;
+
+	if (shell->driver == NULL)
+		return;
+	wrk_driver_renew(shell->driver);
+	wrk_worker_raise(&shell->worker,
+			 &(struct wrk_event){.kind = WRK_EVENT_RENEWED, .proof = proof});
 }
 
 static void on_child_ended(uv_signal_t *handle, int number)
@@ -357,29 +372,6 @@ static void on_child_ended(uv_signal_t *handle, int number)
 	(void)handle;
 	(void)number;
 	wrk_process_reap_strays();
-}
-
-/*
- * build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds
- * /usr/libexec/frag/fraghost.
- */
-int wrk_shell_find_host(char *out, size_t size)
-{
-	char self[PATH_MAX - 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	self[n] = '\0';
-	for (int i = 0; i < 2; i++) {
-		slash = strrchr(self, '/');
-		if (slash == NULL)
-			return -ENOENT;
-		*slash = '\0';
-	}
-	snprintf(out, size, "%s/libexec/frag/fraghost", self);
-	return access(out, X_OK) < 0 ? -errno : 0;
 }
 
 static int64_t env_ms(const char *name)
@@ -451,11 +443,14 @@ static void report_status(const struct wrk_shell *shell)
 {
 	uint32_t hosts = wrk_core_host_count(shell->worker.core);
 	const char *refusal = wrk_core_refusal(shell->worker.core);
-	char text[sizeof(shell->options->driver_text) + 300];
+	const char *kept = shell->credentials.why_kept;
+	char text[sizeof(shell->options->driver_text) + 1500];
 
 	if (wrk_core_session(shell->worker.core) == WRK_SESSION_ATTACHED)
-		snprintf(text, sizeof(text), "attached to the driver at %s, runs %u host%s",
-			 shell->options->driver_text, (unsigned int)hosts, hosts == 1 ? "" : "s");
+		fragi_sentence(text, sizeof(text),
+			       "attached to the driver at %s, runs %u host%s%s%s",
+			       shell->options->driver_text, (unsigned int)hosts,
+			       hosts == 1 ? "" : "s", kept[0] != '\0' ? "; " : "", kept);
 	else if (refusal != NULL)
 		fragi_sentence(text, sizeof(text), "refused by the driver at %s: %s",
 			       shell->options->driver_text, refusal);
@@ -499,7 +494,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = wrk_shell_find_host(shell->program, sizeof(shell->program));
+	int r = wrk_spawn_find_host(shell->program, sizeof(shell->program));
 
 	if (r < 0) {
 		log_error(NULL, "cannot find fraghost at %s: %s; install it beside workerd",
@@ -530,10 +525,16 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 			uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	if (fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
-				on_keys_changed, shell, &err) < 0) {
+				on_keys_changed, NULL, shell, &err) < 0) {
 		log_error(NULL, "%s", err.text);
 		return fragi_err_failure(&err);
 	}
+	shell->renewal = (struct wrk_renewal){.credentials = &shell->credentials,
+					      .address = &shell->options->driver,
+					      .users = &shell->options->users,
+					      .loop = &shell->loop,
+					      .renewed = on_renewed,
+					      .arg = shell};
 	wrk_strays_adopt();
 	shell->worker.reporter = &shell->reporter;
 	uv_signal_init(&shell->loop, &shell->child_ended);

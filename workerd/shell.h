@@ -9,7 +9,5 @@
  * reason has been logged.
  */
 int wrk_shell_run(const struct wrk_options *options);
-/* The path of the fraghost that belongs to this program. Returns 0 or negative errno. */
-int wrk_shell_find_host(char *out, size_t size);
 
 #endif

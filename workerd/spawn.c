@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,3 +236,26 @@ const struct wrk_spawn_ops wrk_spawn_process = {
 	.signal = process_signal,
 	.reap = wrk_spawn_reap,
 };
+
+/*
+ * build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds
+ * /usr/libexec/frag/fraghost.
+ */
+int wrk_spawn_find_host(char *out, size_t size)
+{
+	char self[PATH_MAX - 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	self[n] = '\0';
+	for (int i = 0; i < 2; i++) {
+		slash = strrchr(self, '/');
+		if (slash == NULL)
+			return -ENOENT;
+		*slash = '\0';
+	}
+	snprintf(out, size, "%s/libexec/frag/fraghost", self);
+	return access(out, X_OK) < 0 ? -errno : 0;
+}

@@ -60,4 +60,7 @@ struct wrk_spawn_ops {
 };
 extern const struct wrk_spawn_ops wrk_spawn_process;
 
+/* The path of the fraghost that belongs to this program. Returns 0 or negative errno. */
+int wrk_spawn_find_host(char *out, size_t size);
+
 #endif

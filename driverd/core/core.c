@@ -407,6 +407,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	case DRV_EVENT_KEYS:
 		drv_away_revoke(core, event);
 		break;
+	case DRV_EVENT_KEYS_KEPT:
+		drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "%s", event->text);
+		break;
 	case DRV_EVENT_STRANGER:
 		drv_refuse_key(core, event->peer, event->text);
 		break;
@@ -456,6 +459,14 @@ int64_t drv_core_step_items(const struct drv_core *core)
 size_t drv_core_session_count(const struct drv_core *core)
 {
 	return core->session_count;
+}
+
+const struct fw_identity *drv_core_identity(const struct drv_core *core, uint64_t connection,
+					    const struct fw_identity *first)
+{
+	const struct drv_session *session = drv_session_find(core, connection);
+
+	return session != NULL && session->identity.name[0] != '\0' ? &session->identity : first;
 }
 
 const char *drv_core_failed(const struct drv_core *core)

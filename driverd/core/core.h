@@ -166,11 +166,12 @@ enum drv_event_kind {
 	DRV_EVENT_UNHEARD,
 	/* connection, peer, identity: its key is not accepted any more */
 	DRV_EVENT_REVOKED,
-	DRV_EVENT_KEYS,     /* accepts, arg: keys were read again */
-	DRV_EVENT_STRANGER, /* peer, text: it has proven no key that is accepted; it is gone */
-	DRV_EVENT_TIMER,    /* the deadline has come */
-	DRV_EVENT_LEAVE,    /* it ends after this step, and what runs goes on for the next driver */
-	DRV_EVENT_STOP,     /* signal: every application stops in order; the second time at once */
+	DRV_EVENT_KEYS,      /* accepts, arg: keys were read again */
+	DRV_EVENT_KEYS_KEPT, /* text: why the keys that the files hold now are not used */
+	DRV_EVENT_STRANGER,  /* peer, text: it has proven no key that is accepted; it is gone */
+	DRV_EVENT_TIMER,     /* the deadline has come */
+	DRV_EVENT_LEAVE, /* it ends after this step, and what runs goes on for the next driver */
+	DRV_EVENT_STOP,  /* signal: every application stops in order; the second time at once */
 	/* change: all records up to it were tried; text: NULL, or why they are not on the disk */
 	DRV_EVENT_PERSISTED,
 };
@@ -288,6 +289,12 @@ size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
 /* The application whose run has ended last, if it has failed and does not run; NULL: none. */
 const char *drv_core_failed(const struct drv_core *core);
+/*
+ * What the peer of a connection has proven last: a worker may exchange its key while its session
+ * goes on. first: what it proved at first; NULL: nothing.
+ */
+const struct fw_identity *drv_core_identity(const struct drv_core *core, uint64_t connection,
+					    const struct fw_identity *first);
 int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a place on a worker */
 /*
  * Returns the load that workers are counted to carry, with places that are held for a move or an

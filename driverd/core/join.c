@@ -343,7 +343,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	if (!may_join(core, event, message))
 		return;
 	if (message->hello.role == FW_ROLE_REPORTER) {
-		drv_reporter_hello(core, connection, event->peer, message);
+		drv_reporter_hello(core, event, message);
 		return;
 	}
 	drop_former(core, &message->hello);

@@ -32,7 +32,7 @@ void drv_session_lose_dropped(struct drv_core *core);
 
 /* reporter.c */
 /* The HELLO of a reporter. */
-void drv_reporter_hello(struct drv_core *core, uint64_t connection, const char *peer,
+void drv_reporter_hello(struct drv_core *core, const struct drv_event *event,
 			const struct fw_message *message);
 /* The session whose reporter has that connection; NULL: it is no reporter's. */
 struct drv_session *drv_reporter_session(const struct drv_core *core, uint64_t connection);

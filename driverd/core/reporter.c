@@ -7,7 +7,8 @@
  * send nothing else, and what it sends is no sign that its worker lives. When the reporter has
  * closed its connection it also closes the worker's, so the end of the session comes after the
  * counts. A reporter is a part of its session: it ends with the session, and there is one at a
- * time, so reporters need no limit of their own.
+ * time, so reporters need no limit of their own. A worker that lives says the same HELLO with a new
+ * key of its file (workerd/renewal.h): its session goes on with that key.
  */
 
 struct drv_session *drv_reporter_session(const struct drv_core *core, uint64_t connection)
@@ -25,9 +26,28 @@ static void close_reporter(struct drv_session *session)
 	session->reporter = 0;
 }
 
-void drv_reporter_hello(struct drv_core *core, uint64_t connection, const char *peer,
+/* What was proven here is what the worker of the session has proven from now on. */
+static void renew(struct drv_session *session, const struct fw_identity *identity)
+{
+	const char *who;
+
+	if (identity == NULL || identity->serial == session->identity.serial)
+		return;
+	who = fragi_arena_printf(&session->arena, "key %s", identity->name);
+	if (who == NULL)
+		return;
+	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s goes on with the %s in place of %s",
+		session->name, who, session->who);
+	session->who = who;
+	session->identity = *identity;
+	session->roles = identity->roles;
+}
+
+void drv_reporter_hello(struct drv_core *core, const struct drv_event *event,
 			const struct fw_message *message)
 {
+	uint64_t connection = event->connection;
+	const char *peer = event->peer;
 	struct drv_session *session = drv_session_named(core, &message->hello);
 	struct fw_message answer = {.kind = FW_WELCOME, .seq = 1, .reply_to = message->seq};
 	struct drv_action send = {.kind = DRV_DO_SEND, .connection = connection};
@@ -46,6 +66,7 @@ void drv_reporter_hello(struct drv_core *core, uint64_t connection, const char *
 		drv_close(core, connection); /* it may try again */
 		return;
 	}
+	renew(session, event->identity);
 	close_reporter(session);
 	session->reporter = connection;
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = connection});

@@ -6,6 +6,7 @@
 
 #define LOG_TOPIC "keys"
 #include <base/log.h>
+#include <base/sentence.h>
 
 #define DAY_MS ((uint64_t)86400 * 1000)
 #define WARN_DAYS 30
@@ -51,6 +52,15 @@ static void on_daily(uv_timer_t *timer)
 	warn_of_expiry(timer->data);
 }
 
+void fw_credentials_keep(struct fw_credentials *credentials, const char *why)
+{
+	fragi_sentence(credentials->why_kept, sizeof(credentials->why_kept),
+		       "keeps the keys that it has: %s", why);
+	log_error(NULL, "%s", credentials->why_kept);
+	if (credentials->kept != NULL)
+		credentials->kept(credentials->arg);
+}
+
 static void on_hangup(uv_signal_t *handle, int number)
 {
 	struct fw_credentials *credentials = handle->data;
@@ -59,9 +69,10 @@ static void on_hangup(uv_signal_t *handle, int number)
 
 	(void)number;
 	if (fw_tls_reload(credentials->tls, &err) < 0) {
-		log_error(NULL, "keeps the keys that it has: %s", err.text);
+		fw_credentials_keep(credentials, err.text);
 		return;
 	}
+	credentials->why_kept[0] = '\0';
 	log_info(NULL, "SIGHUP: has read %s again",
 		 config->key_file != NULL ? config->key_file : config->certificate);
 	warn_of_expiry(credentials);
@@ -69,8 +80,8 @@ static void on_hangup(uv_signal_t *handle, int number)
 }
 
 int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
-			const struct fw_tls_config *config, void (*changed)(void *arg), void *arg,
-			struct frag_err *err)
+			const struct fw_tls_config *config, void (*changed)(void *arg),
+			void (*kept)(void *arg), void *arg, struct frag_err *err)
 {
 	int r = fw_credentials_given(config) ? fw_tls_create(config, &credentials->tls, err) : 0;
 
@@ -78,6 +89,7 @@ int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
 		return r;
 	credentials->config = *config;
 	credentials->changed = changed;
+	credentials->kept = kept;
 	credentials->arg = arg;
 	credentials->hangup.data = credentials->daily.data = credentials;
 	uv_signal_init(loop, &credentials->hangup);

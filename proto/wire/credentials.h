@@ -14,7 +14,9 @@ struct fw_credentials {
 	struct fw_tls *tls; /* NULL: there are none */
 	struct fw_tls_config config;
 	void (*changed)(void *arg); /* they were read again */
+	void (*kept)(void *arg);    /* those before hold: why_kept; NULL: nobody */
 	void *arg;
+	char why_kept[1200]; /* for people; empty: what the files hold is used */
 	uv_signal_t hangup;
 	uv_timer_t daily;
 };
@@ -24,8 +26,13 @@ struct fw_credentials {
  * sentence and its class. Texts of config are borrowed.
  */
 int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
-			const struct fw_tls_config *config, void (*changed)(void *arg), void *arg,
-			struct frag_err *err);
+			const struct fw_tls_config *config, void (*changed)(void *arg),
+			void (*kept)(void *arg), void *arg, struct frag_err *err);
+/*
+ * Logs that the keys or certificates from before the last SIGHUP hold, and why; kept is called. So
+ * it is when the files cannot be read, and when nobody takes what they hold.
+ */
+void fw_credentials_keep(struct fw_credentials *credentials, const char *why);
 /*
  * Whether the flags of a command line fit together: a key file or all three files of certificates,
  * and not insecure with them. Returns 0, or -EINVAL with a sentence.

@@ -39,6 +39,7 @@ struct context {
 	struct fw_tls_config config;
 	SSL_CTX *ssl;
 	struct fw_keys *keys;
+	struct fw_keys *former; /* of a client, until fw_tls_settle; NULL: none */
 };
 
 struct session {
@@ -516,6 +517,7 @@ int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 
 	if (context->config.key_file == NULL)
 		return reload_certificates(context, err);
+	fw_tls_settle(tls, false);
 	r = fw_keys_read(context->config.key_file, context->keys, &keys, err);
 	if (r < 0)
 		return r;
@@ -528,9 +530,31 @@ int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 			"the key file %s has no key for a %s; `fragctl key new --role %s` makes one",
 			context->config.key_file, role, role);
 	}
-	fw_keys_free(context->keys);
+	if (context->config.is_server)
+		fw_keys_free(context->keys);
+	else
+		context->former = context->keys;
 	context->keys = keys;
 	return 0;
+}
+
+void fw_tls_settle(struct fw_tls *tls, bool keeps_new)
+{
+	struct context *context = context_of(tls);
+
+	if (context->former == NULL)
+		return;
+	fw_keys_free(keeps_new ? context->former : context->keys);
+	if (!keeps_new)
+		context->keys = context->former;
+	context->former = NULL;
+}
+
+const struct fw_key *fw_tls_own_key(const struct fw_tls *tls)
+{
+	const struct context *context = (const struct context *)tls;
+
+	return fw_keys_first(context->keys, context->config.roles);
 }
 
 bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *peer)
@@ -548,5 +572,6 @@ void fw_tls_destroy(struct fw_tls *tls)
 		return;
 	SSL_CTX_free(context->ssl);
 	fw_keys_free(context->keys);
+	fw_keys_free(context->former);
 	fragi_free(context);
 }

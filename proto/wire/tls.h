@@ -63,6 +63,13 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
  * create, everything stays as it was.
  */
 int fw_tls_reload(struct fw_tls *tls, struct frag_err *err);
+/*
+ * After fw_tls_reload of a client with a key file, which keeps the former keys too until then:
+ * whether the new ones hold, or the former ones again.
+ */
+void fw_tls_settle(struct fw_tls *tls, bool keeps_new);
+/* The key that a client with a key file uses for its next session. */
+const struct fw_key *fw_tls_own_key(const struct fw_tls *tls);
 /* Seconds until the own certificate expires; INT64_MAX: there is none. */
 int64_t fw_tls_left_s(const struct fw_tls *tls);
 /* The same of a certificate in a file (PEM). Returns 0, or negative errno with a sentence. */

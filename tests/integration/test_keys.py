@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 import cluster
+import test_notify
 import test_secrets
 
 # sends until it is stopped
@@ -391,22 +392,127 @@ class Rotation(KeyTest):
         self.assertEqual(values[:second], list(range(1, second + 1)))
         self.assertEqual(values[second:], list(range(1, len(values) - second + 1)))
 
-    def test_a_worker_leaves_a_driver_whose_key_was_removed(self):
-        d = self.serve()
-        w = self.worker("--key-file", self.new_key("worker.key", "--name", "gone"))
-        self.refused(w)
-        self.put(self.key, self.lines(self.key) + self.lines(self.path("worker.key")))
+    def serve_one(self):
+        """A service with one application at a worker that has a key of its own, and their managers."""
+        self.own = self.new_key("own.key", "--name", "old", "--role", "worker")
+        self.put(self.key, self.lines(self.key) + self.lines(self.own))
+        self.managers = [test_notify.Manager(self, name) for name in ("d", "w")]
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--key-file", self.key, env=self.managers[0].env)
+        self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
+        w = self.worker("--key-file", self.own, env=self.managers[1].env)
+        d.wait_line("joined from .* with the key old$")
+        self.ask("start", self.app)
+        self.wait_until("its host", lambda: len(self.hosts()) == 1)
+        self.host = self.hosts()
+        return d, w
+
+    def ask(self, *words):
+        client = self.start("fragctl", *words, "--address", self.address)
+        self.assertEqual(client.wait(), 0, client.stderr)
+        return client.stdout
+
+    def runs_on(self):
+        self.assertEqual(self.hosts(), self.host)
+        self.assertRegex(self.ask("list"), r"(?m)^steady +running ")
+
+    def test_a_worker_exchanges_its_key_and_nothing_ends(self):
+        """As OPERATIONS says it: the driver gets the new key, then the worker, and the driver forgets the old one."""
+        d, w = self.serve_one()
+        self.assertEqual(self.start("fragctl", "key", "new", "--role", "worker", "--name", "new", self.path("new.key")).wait(), 0)
+        both = self.lines(self.key)
+        self.put(self.key, both + self.lines(self.path("new.key")))
         self.hangup(d)
         d.wait_line("SIGHUP: has read ")
-        w = self.worker("--key-file", self.path("worker.key"))
-        d.wait_line("joined from .* with the key gone$")
-        d.wait_line("runs in 1 host")
-        self.put(self.path("worker.key"), self.lines(self.key)[:1])
+        self.put(self.own, self.lines(self.path("new.key")))
         self.hangup(w)
-        w.wait_line("the key gone is no longer in this worker's key file")
-        self.assertEqual(d.wait(), 1, d.stderr)
-        w.signal(signal.SIGTERM)
-        self.assertEqual(w.wait(), 0, w.stderr)
+        w.wait_line("the driver takes the key new, and the session goes on with it$")
+        d.wait_line("worker .* goes on with the key new in place of key old$")
+        self.put(self.key, both[:-1] + self.lines(self.path("new.key")))
+        self.hangup(d)
+        self.wait_until("both", lambda: d.stderr.count("SIGHUP: has read ") == 2)
+        self.runs_on()
+        self.hangup(w)  # with nothing new
+        self.wait_until("again", lambda: w.stderr.count("SIGHUP: has read ") == 2)
+        # the next driver has proven the new key, and adopts what runs
+        d.kill()
+        d.wait()
+        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        d.wait_line("joined from .* with the key new$")
+        w.wait_line("back at the driver")
+        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
+        self.runs_on()
+        self.assertEqual(w.stderr.count("the driver takes"), 1)
+        self.put(self.key, both[:-1])
+        self.hangup(d)
+        w.wait_line("has revoked this worker: its key new is no longer in the key file; 1 host ends$")
+        self.wait_until("the end of its host", lambda: not self.hosts())
+
+    def test_an_exchanged_key_is_revoked_although_the_old_one_is_there(self):
+        d, w = self.serve_one()
+        first = self.lines(self.key)
+        self.put(self.key, first + self.lines(self.new_key("new.key", "--name", "new", "--role", "worker")))
+        self.hangup(d)
+        d.wait_line("SIGHUP: has read ")
+        self.put(self.own, self.lines(self.path("new.key")))
+        self.hangup(w)
+        d.wait_line("goes on with the key new in place of key old$")
+        self.put(self.key, first)
+        self.hangup(d)
+        w.wait_line("has revoked this worker: its key new is no longer in the key file; 1 host ends$")
+        self.wait_until("the end of its host", lambda: not self.hosts())
+
+    def test_a_mistake_in_a_workers_key_file_ends_nothing(self):
+        d, w = self.serve_one()
+        [right] = self.lines(self.own)
+        secret = right.split()[3]
+        other = ("0" if secret[0] != "0" else "1") + secret[1:]
+        refused = r"the driver does not take the key %s of .*: .*; correct that file, or add the key to the driver's, " \
+                  "then send SIGHUP again"
+        for text, why in ((right.replace(secret, secret[1:]), "line 1 has a secret that is not 64 hexadecimal digits"),
+                          (right.replace("frag-key-1", "frag-key"), "line 1 is no key"),
+                          (right.replace(" worker ", " client "), "has no key for a worker"),
+                          ("", "holds no key"),
+                          (right.replace(secret, other), refused % "old"),
+                          (right.replace(" old ", " odl "), refused % "odl"),
+                          (self.lines(self.new_key("a.key", "--name", "a", "--role", "worker"))[0], refused % "a")):
+            with self.subTest(text=text.replace(secret, "...")):
+                seen = w.stderr.count("keeps the keys")
+                self.put(self.own, text)
+                self.hangup(w)
+                self.wait_until("a sentence", lambda: w.stderr.count("keeps the keys") > seen)
+                line = w.stderr[w.stderr.rindex("keeps the keys that it has: "):].splitlines()[0]
+                self.assertRegex(line, why)
+                self.runs_on()
+                self.managers[1].wait("STATUS=attached to the driver at %s, runs 1 host; keeps the keys that it has: "
+                                      % self.address)
+        os.remove(self.own)
+        self.hangup(w)
+        w.wait_line("keeps the keys that it has: cannot read .*: No such file")
+        self.assertRegex(self.ask("events"), "refused +a connection of 127.0.0.1: ")
+        # the right one, and all is well
+        self.put(self.own, right)
+        os.chmod(self.own, 0o600)
+        self.hangup(w)
+        self.managers[1].wait("STATUS=attached to the driver at %s, runs 1 host" % self.address)
+        w.wait_line("SIGHUP: has read ")
+        self.runs_on()
+        self.assert_silent(d, w)
+
+    def test_a_mistake_in_the_drivers_key_file_is_an_event_and_its_status(self):
+        d, w = self.serve_one()
+        right = self.lines(self.key)
+        for text, why in ((right[0] + right[1][:-3] + "\n", "line 2 has a secret that is not 64 hexadecimal digits"),
+                          ("", "holds no key")):
+            self.put(self.key, text)
+            self.hangup(d)
+            d.wait_line("keeps the keys that it has: .*" + why)
+            self.assertRegex(self.ask("events"), "refused +keeps the keys that it has: .*" + why)
+            self.managers[0].wait("STATUS=runs 1 application; keeps the keys that it has: ")
+            self.runs_on()
+        self.put(self.key, right)
+        self.hangup(d)
+        self.managers[0].wait("STATUS=runs 1 application")
+        self.runs_on()
 
     def test_a_file_that_cannot_be_read_leaves_the_keys_as_they_are(self):
         d = self.serve()

@@ -229,6 +229,9 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	case WRK_EVENT_HOST_EXITED:
 		wrk_host_event(core, event, now_ns, actions);
 		break;
+	case WRK_EVENT_RENEWED: /* hosts are of this driver also when it comes back */
+		snprintf(core->served_proof, sizeof(core->served_proof), "%s", event->proof);
+		break;
 	case WRK_EVENT_NETWORK:
 		core_network(core, event->text, now_ns, actions);
 		break;

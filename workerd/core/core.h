@@ -83,6 +83,7 @@ enum wrk_event_kind {
 	WRK_EVENT_START,
 	WRK_EVENT_CONNECTED,      /* connection, text: the local address, proof */
 	WRK_EVENT_CONNECT_FAILED, /* connection, failure, text: why */
+	WRK_EVENT_RENEWED,        /* proof: the key of the session was exchanged */
 	WRK_EVENT_DRIVER_MESSAGE, /* connection, message */
 	WRK_EVENT_DRIVER_LOST,    /* connection, text: why; the connection is closed already */
 	WRK_EVENT_HOST_SPAWNED,   /* host, pid */

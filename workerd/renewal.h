@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_RENEWAL_H
+#define WRK_RENEWAL_H
+
+#include <workerd/driver.h>
+#include <wire/credentials.h>
+
+/*
+ * The exchange of this worker's key while its session goes on. The key file was read again, and the
+ * key of the session is not in it any more: a second connection proves the new key to the driver
+ * and names the session. If the driver takes it, the session goes on with the new key. If not, as
+ * after a typing mistake, this worker keeps the keys that it had. Zeroed: nothing is exchanged.
+ */
+struct wrk_renewal {
+	/* constant */
+	struct fw_credentials *credentials;
+	const struct fragi_address *address; /* of the driver */
+	const struct fw_users *users;
+	uv_loop_t *loop;
+	void (*renewed)(void *arg, const char *proof); /* what the driver has proven (driver.h) */
+	void *arg;
+	/* of the session */
+	uint64_t session; /* 0: none yet */
+	uint8_t secret[FW_SECRET_BYTES];
+	/* of the exchange */
+	struct wrk_driver *driver; /* its connection; NULL: there is none */
+	char proof[256];
+};
+
+void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session);
+/* The keys were read again. present: the connection of the session; NULL: there is none. */
+void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present);
+/* Lets the loop end. */
+void wrk_renewal_end(struct wrk_renewal *renewal);
+
+#endif
