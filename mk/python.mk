@@ -25,6 +25,7 @@ $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%): $(PYTHON_OUT)/%: python/frag/%
 PYTHON_FOUND = $(if $(wildcard $(PYTHON_INC)/Python.h),$(if \
 	$(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),,$(PYTHON_BUILT)))
 all: $(PYTHON_FOUND)
+$(B)/tests/shared/test_python_recorded: | $(PYTHON_FOUND)
 
 # For a package of Debian. The package of the wheel is installed by pip.
 pythondir ?= /usr/lib/python3/dist-packages
