@@ -66,8 +66,9 @@ $(B)/tests/operators/test_window_display: private ALL_LDFLAGS += -Wl,--wrap=call
 $(B)/tests/operators/test_window_display: | $(FAKE_SDL)
 tests: $(FAKE_SDL)
 # Memory of operators is short on demand.
-$(B)/tests/operators/test_recorded: private ALL_LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc \
-	-Wl,--wrap=realloc -Wl,--wrap=strdup -Wl,--wrap=free
+$(B)/tests/operators/test_recorded $(B)/tests/operators/test_video_recorded: \
+	private ALL_LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
+	-Wl,--wrap=strdup -Wl,--wrap=free
 # It runs the programs.
 $(B)/tests/shared/test_commands: | $(B)/bin/fragctl $(B)/libexec/frag/fraghost \
 	$(OPS:%=$(B)/lib/frag/plugins/lib%.so)

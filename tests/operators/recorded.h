@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fts.h>
+#include <math.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct file {
 #define FILES_MAX 32
 struct subject {
 	const struct frag_op_type *type;
-	/* numbers of parameters above this are not ticked with; 0: all are */
+	/* numbers of parameters above this are not ticked with; 0: all are; below 0: nothing is */
 	double ticks_max;
 	/*
 	 * The lines of tests/data/operators/NAME.txt:
@@ -176,7 +177,7 @@ static void tick(struct frag_harness *h, const struct frag_op_type *type, char *
 	}
 	r = frag_harness_ready(h);
 	fprintf(out, "  tick%s:", r == 1 ? "" : ", not ready");
-	memory.is_on = memory.until != 0;
+	memory.is_on = true;
 	r = frag_harness_tick(h);
 	memory.is_on = false;
 	fprintf(out, " %d%s%s\n", r, r < 0 ? " " : "", r < 0 ? frag_harness_error(h) : "");
@@ -202,7 +203,7 @@ static void live_once(const struct subject *s, const char *base, const char *cha
 	read_args(own, args);
 	read_args(more, args);
 	make_files(s->files);
-	memory.is_on = memory.until != 0;
+	memory.is_on = true;
 	h = frag_harness_create_with(s->type, args, pools, &err);
 	memory.is_on = false;
 	if (h == NULL)
@@ -238,7 +239,7 @@ static bool run_case(const struct subject *s, const char *changed, const char *f
 	char *text;
 
 	out = open_memstream(&text, &bytes);
-	live_once(s, s->args, changed, feed, ticks);
+	live_once(s, s->args, changed, feed, ticks && s->ticks_max >= 0);
 	fclose(out);
 	out = whole;
 	is_refused = strstr(text, "refused:") != NULL;
@@ -277,7 +278,7 @@ static void add_number(struct values *v, double x)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), x > -1e15 && x < 1e15 ? "%.12g" : "%.17g", x);
+	snprintf(text, sizeof(text), x > -1e19 && x < 1e19 && x == floor(x) ? "%.0f" : "%.12g", x);
 	add_value(v, text);
 }
 
@@ -287,11 +288,14 @@ static void values_of(const struct frag_param *p, struct values *v)
 		"[]",   "[1]",          "[0.25, 0.75]", "[2, 1, 0]",      "[a, b]",
 		"{}",   "{a: b}",       "{a: [b]}",     "[[0, 0, 1, 1]]", "[[0, 0.25, 0.5, 1]]",
 		"text", "[1, 2, 3, 4]", "[99]",         "[-1]",           "[0, 0, 0]"};
+	static const char *const of_gpus[] = {"storage_type", "cuda_stream_pool", "codec",
+					      "decoder"};
 	bool is_f64 = p->kind == FRAG_PARAM_KIND_F64;
 
 	/* What these do is another thing where there is a GPU. */
-	if (strcmp(p->name, "storage_type") == 0 || strcmp(p->name, "cuda_stream_pool") == 0)
-		return;
+	for (size_t i = 0; i < FRAG_COUNT_OF(of_gpus); i++)
+		if (strcmp(p->name, of_gpus[i]) == 0)
+			return;
 	switch (p->kind) {
 	case FRAG_PARAM_KIND_BOOL:
 		add_value(v, "true"), add_value(v, "false"), add_value(v, "maybe");
@@ -331,7 +335,7 @@ static void values_of(const struct frag_param *p, struct values *v)
 
 static bool is_ticked(const struct subject *s, const char *value)
 {
-	return s->ticks_max == 0 || !(strtod(value, NULL) > s->ticks_max);
+	return s->ticks_max == 0 || (s->ticks_max > 0 && !(strtod(value, NULL) > s->ticks_max));
 }
 
 static const char *const samples[] = {
@@ -531,7 +535,8 @@ static void record(struct subject *s)
 	run_case(s, "", s->feed, true, s->args);
 	run_more(s);
 	run_values(s, values);
-	run_samples(s);
+	if (s->ticks_max >= 0)
+		run_samples(s);
 	run_drawn(s, values);
 	run_short(s);
 	fclose(out);

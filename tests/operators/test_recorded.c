@@ -5,6 +5,7 @@
 #include "basic/basic.h"
 #include "inference/inference.h"
 #include "testing/testing.h"
+#include "udp/udp.h"
 #include "vision/vision.h"
 
 RECORDED(ping_tx, &basic_ping_tx_type, 0)
@@ -25,3 +26,4 @@ RECORDED(inference_processor, &inference_inference_processor_type, 0)
 RECORDED(draw, &vision_draw_type, 64)
 RECORDED(test_connection, &testing_connection_type, 0)
 RECORDED(test_source, &testing_source_type, 0)
+RECORDED(udp_sink, &udp_sink_type, -1)
