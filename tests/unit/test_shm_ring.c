@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <base/bytes.h>
+#include <base/stamp.h>
 #include <libfrag/modules/shm/ring.h>
 
 #ifdef __SANITIZE_THREAD__
@@ -18,6 +19,7 @@
 #else
 #define RECORDS 300000
 #endif
+#define LONG_NS (30 * INT64_C(1000000000)) /* for one record */
 
 /* The writer's channel and the reader's, each mapped by the other. */
 struct ends {
@@ -289,12 +291,25 @@ static void *write_all(void *arg)
 	return NULL;
 }
 
+/* Where both ends wait for each other it ends: a busy machine needs some seconds for all. */
+static void wait_for_record(struct ends *ends, uint64_t i, int64_t until_ns)
+{
+	uint32_t looks = 0;
+
+	while (!take(ends, header_of(i), body_of(i), i)) {
+		if (++looks % 1024 != 0)
+			continue;
+		cr_assert_lt(fragi_now_ns(), until_ns, "record %llu does not come",
+			     (unsigned long long)i);
+		sched_yield();
+	}
+}
+
 Test(shm_ring, a_peer_reads_while_a_host_writes, .timeout = 120)
 {
 	struct ends all, *ends = &all;
 	const uint8_t *in, *seen;
 	pthread_t writer;
-	uint32_t looks = 0;
 
 	open_ends(ends);
 	in = ends->in.memory;
@@ -303,9 +318,7 @@ Test(shm_ring, a_peer_reads_while_a_host_writes, .timeout = 120)
 	ends->seen.memory = ends->back.memory;
 	cr_assert_eq(pthread_create(&writer, NULL, write_all, ends), 0);
 	for (uint64_t i = 0; i < RECORDS; i++)
-		while (!take(ends, header_of(i), body_of(i), i))
-			if (++looks % 1024 == 0)
-				sched_yield();
+		wait_for_record(ends, i, fragi_now_ns() + LONG_NS);
 	pthread_join(writer, NULL);
 	cr_expect(shm_ring_is_empty(&ends->in));
 	ends->in.memory = in;
