@@ -439,6 +439,8 @@ static inline void note(struct life *l)
 		}
 	}
 	note_joined(l, sent);
+	if (!l->is_brief && !w->broken && drv_core_step_items(w->core) != 0)
+		fprintf(transcript, "  %" PRId64 " items\n", drv_core_step_items(w->core));
 	w->sent_count = w->closed_count = 0;
 	w->log[0] = w->errors[0] = '\0';
 	if (w->broken)

@@ -2,6 +2,8 @@
 #include "../expected.h"
 #include "driver_lives_hosts.h"
 
+#include <driverd/core/applications/source.h>
+
 /*
  * Drawn lives of the driver's core. Of the first ones all is written, of the others a line with the
  * sum over what they did: FRAG_TEST_LIFE=NUMBER prints such a life, FRAG_TEST_LIFE=all each one.
@@ -409,6 +411,55 @@ static void asks_often(struct life *l)
 			     "");
 }
 
+/* What the core holds: sessions with what they carry, applications with their hosts. */
+static void show_sessions(const struct drv_core *core)
+{
+	for (size_t i = 0; i < core->session_count; i++) {
+		const struct drv_session *s = core->sessions[i];
+
+		fprintf(transcript, "  %s %s: load %" PRId64 ", hosts %u and %u, requests %u, used",
+			drv_session_role(s), s->name, s->load, s->hosts, s->more_hosts,
+			s->requests);
+		for (int k = 0; k < FRAGI_AMOUNTS; k++)
+			fprintf(transcript, " %" PRId64, s->used[k]);
+		fprintf(transcript, "%s%s%s%s\n", s->is_reporting ? ", reports" : "",
+			s->is_drained ? ", drained" : "", s->is_revoked ? ", revoked" : "",
+			s->held != NULL ? ", holds a command" : "");
+	}
+}
+
+static void show_apps(const struct drv_core *core)
+{
+	for (size_t i = 0; i < core->app_count; i++) {
+		const struct drv_app *app = core->apps[i];
+
+		fprintf(transcript,
+			"  run %" PRIu64
+			" %s %s: end %d, sources %u of %zu and %zu bytes, replaced %u%s%s%s\n",
+			app->run, drv_app_name(app), drv_app_state_name(app->state), (int)app->end,
+			app->settings.sources, app->source.size, app->before.size,
+			app->replaced_count, app->next.is_wanted ? ", wanted" : "",
+			app->adopting != NULL ? ", is adopted" : "",
+			app->swap != NULL ? ", swaps" : "");
+		for (uint32_t k = 0; k < app->host_count; k++) {
+			const struct drv_host *host = &app->hosts[k];
+			const struct drv_replacement *r = &host->replacement;
+
+			fprintf(transcript,
+				"    %s epoch %" PRIu64
+				" %s, goal %d asked %d, phase %d cause %d%s, restarts %u moves %u, lease %.3f, next %" PRIu64
+				"%s\n",
+				host->name, host->now.epoch,
+				drv_host_machine.state_names[host->now.state], (int)host->now.goal,
+				(int)host->now.asked, (int)r->phase, (int)r->cause,
+				r->is_leaving ? " leaves" : "", host->restarts.count,
+				host->restarts.moves, (double)host->lease_over_ns * 1e-9,
+				host->next.session != NULL ? host->next.epoch : 0,
+				host->past.is_inexact ? ", inexact" : "");
+		}
+	}
+}
+
 /* What shells and simulators count. */
 static void is_looked_into(struct life *l)
 {
@@ -425,6 +476,14 @@ static void is_looked_into(struct life *l)
 		drv_core_load(core), failed != NULL ? failed : "none",
 		drv_core_is_drained(core, "b") ? "drained" : "not drained",
 		drv_core_holds_answers(core) ? "holds answers" : "holds none");
+	fprintf(transcript,
+		"  ended %zu of %zu bytes, away %zu, drained %zu, held %zu, foreign %zu, sources %zu bytes, lines of %zu, epoch %" PRIu64
+		", run %" PRIu64 "\n",
+		core->history.ended_count, core->history.ended_bytes, core->away_count,
+		core->drained_count, core->held_count, core->foreign_count,
+		drv_source_bytes_of_all(core), core->lines.count, core->last_epoch, core->last_run);
+	show_sessions(core);
+	show_apps(core);
 	for (int i = 0; i < 3; i++)
 		fprintf(transcript, "  %s %s%s\n", app_names[i],
 			drv_app_state_name(drv_core_named_state(core, app_names[i])),
@@ -475,7 +534,7 @@ static const struct {
 	      {4, one_loses_a_peer},
 	      {3, stands_still},
 	      {1, asks_often},
-	      {4, is_looked_into},
+	      {10, is_looked_into},
 	      {5, long_time_passes},
 	      {1, machine},
 	      {1, is_stopped},
@@ -571,6 +630,7 @@ static void life_end(struct life *l)
 		}
 	}
 	life_pass(l, 20 * SECOND);
+	is_looked_into(l);
 	if (!w->broken)
 		cr_assert_eq(drv_core_app_count(w->core), 0, "something runs on");
 	for (size_t i = 0; i < LIFE_WORKERS; i++) {
