@@ -870,7 +870,7 @@ static inline void nonsense(struct life *l)
 		to = life_connect(l, 's');
 	if (m.kind == FW_HELLO)
 		m.hello = (struct fw_hello){.major = (uint32_t)drawn(l, 3),
-					    .minor = FW_PROTOCOL_MINOR,
+					    .minor = 3,
 					    .role = 1 + (enum fw_role)drawn(l, 3),
 					    .name = "stranger",
 					    .version = "test"};

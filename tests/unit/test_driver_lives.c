@@ -642,6 +642,19 @@ static void life_end(struct life *l)
 	world_fini(w);
 }
 
+/* A new minor of the protocol is to change no life. */
+static void hide_minor(char *text)
+{
+	char ours[32];
+
+	snprintf(ours, sizeof(ours), "this side %d.%d", FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+	while ((text = strstr(text, ours)) != NULL) {
+		text += strlen("this side");
+		memmove(text, text + strlen(ours) - strlen("this side"),
+			strlen(text + strlen(ours) - strlen("this side")) + 1);
+	}
+}
+
 /* Returns all that came of it, which the caller frees. */
 static char *live(unsigned int number, bool is_brief)
 {
@@ -656,6 +669,7 @@ static char *live(unsigned int number, bool is_brief)
 		happen(&l);
 	life_end(&l);
 	fclose(transcript);
+	hide_minor(transcript_text);
 	return transcript_text;
 }
 
