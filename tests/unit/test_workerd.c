@@ -3,41 +3,29 @@
 #include "../expected.h"
 #include "transcript.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <base/stamp.h>
 #include <text/spec.h>
-#include <wire/frame.h>
 
 #include "built.h"
+#include "wire_peer.h"
 
 /*
  * The real workerd and its real fraghosts, with a driver that this file plays: every frame that it
  * gets, but for beats, samples and what a host at rest says again. What depends on the machine or
  * the time is left out.
  */
-#define PATIENCE_NS INT64_C(20000000000)
-#define MS INT64_C(1000000)
-
-static int listen_fd, driver_fd = -1;
+static int listen_fd;
 static uint16_t port;
 static pid_t worker;
-static struct fw_reader reader;
-static uint64_t seq;
-static bool beats; /* this driver has answered HELLO */
+static struct wire_peer driver = {.fd = -1};
 
 static void listen_here(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = wire_peer_address(0);
 	socklen_t size = sizeof(address);
 
 	listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -87,62 +75,13 @@ static void start_worker(const char *const *flags)
 
 static void hang_up(void)
 {
-	if (driver_fd >= 0) {
-		close(driver_fd);
-		fw_reader_fini(&reader);
-	}
-	driver_fd = -1;
-	beats = false;
+	wire_peer_close(&driver);
 }
 
 static void take_connection(void)
 {
 	hang_up();
-	driver_fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	cr_assert_geq(driver_fd, 0);
-	fw_reader_init(&reader, FW_FRAME_MAX);
-	seq = 0;
-}
-
-static void tell(struct fw_message message)
-{
-	uint8_t *frame;
-	size_t size;
-
-	message.seq = ++seq;
-	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-	cr_assert_eq(send(driver_fd, frame, size, MSG_NOSIGNAL), (ssize_t)size);
-	fragi_free(frame);
-}
-
-/* The next frame; NULL: the worker has closed the connection. */
-static struct fw_message *hear(void)
-{
-	int64_t end_ns = fragi_now_ns() + PATIENCE_NS;
-	struct fw_message *message;
-	const uint8_t *bytes;
-	size_t size;
-
-	while (fragi_now_ns() < end_ns) {
-		struct pollfd wait = {.fd = driver_fd, .events = POLLIN};
-		static uint8_t buffer[65536];
-		ssize_t n;
-
-		if (fw_reader_next(&reader, &bytes, &size, NULL) > 0) {
-			cr_assert_eq(fw_decode(bytes, size, &message, NULL), 0);
-			return message;
-		}
-		if (beats)
-			tell((struct fw_message){.kind = FW_BEAT});
-		if (poll(&wait, 1, 50) <= 0)
-			continue;
-		n = recv(driver_fd, buffer, sizeof(buffer), 0);
-		if (n <= 0)
-			return NULL;
-		cr_assert_eq(fw_reader_feed(&reader, buffer, (size_t)n, fragi_now_ns()), 0);
-	}
-	cr_assert_fail("the worker says nothing");
-	return NULL;
+	wire_peer_open(&driver, accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC));
 }
 
 static bool is_shown(const struct fw_message *message)
@@ -220,7 +159,7 @@ static void show_until(enum fw_kind kind)
 	struct fw_message *message;
 	bool is_last = false;
 
-	while (!is_last && (message = hear()) != NULL) {
+	while (!is_last && (message = wire_peer_hear(&driver)) != NULL) {
 		is_last = message->kind == kind && is_shown(message);
 		if (is_last || (is_shown(message) && message->kind != FW_HOST_LINES))
 			show_frame(message);
@@ -233,7 +172,7 @@ static void show_until(enum fw_kind kind)
 static void say(const char *what, struct fw_message message)
 {
 	fprintf(transcript, "%s\n", what);
-	tell(message);
+	wire_peer_tell(&driver, message);
 }
 
 static void say_welcome(bool takes_lines, bool keeps_hosts)
@@ -249,7 +188,7 @@ static void say_welcome(bool takes_lines, bool keeps_hosts)
 					      .takes_lines = takes_lines,
 					      .keeps_hosts = keeps_hosts};
 	say("WELCOME", message);
-	beats = true;
+	driver.beats = true;
 }
 
 static struct fw_message of(enum fw_kind kind, uint32_t host, uint64_t epoch)
