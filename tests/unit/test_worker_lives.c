@@ -319,12 +319,15 @@ static bool host_comes(void)
 
 static bool host_has_prepared(void)
 {
-	static struct fw_op ops[] = {{.name = "tx", .type = "t"},
-				     {.name = "detect", .type = "d"},
+	static struct fw_port out = {.name = "o", .type = "i64", .dir = FRAG_OUT},
+			      in = {.name = "i", .type = "i64", .dir = FRAG_IN};
+	static struct fw_op ops[] = {{.name = "tx", .type = "t", .ports = &out, .port_count = 1},
+				     {.name = "detect", .type = "d", .ports = &in, .port_count = 1},
 				     {.name = "rx", .type = "r"}};
 	static struct fw_fragment fragments[] = {{.name = "f", .ops = ops, .op_count = 3},
 						 {.name = "g", .ops = ops, .op_count = 2}};
-	static struct fw_inner_flow flows[] = {{.capacity = 4}};
+	static struct fw_inner_flow flows[] = {
+		{.to_op = 1, .capacity = 4, .policy = FRAG_POLICY_BLOCK}};
 	static struct fw_failure errors[2];
 	struct drawn_host *host = host_up();
 	struct fw_message message;
@@ -602,17 +605,21 @@ Test(worker_lives, are_as_they_were)
 {
 	const size_t count = sizeof(events) / sizeof(events[0]);
 	uint32_t weights[DRAWN_EVENTS_MAX];
+	char *all;
+	size_t bytes;
+	FILE *out = open_memstream(&all, &bytes);
 
-	transcript_begin();
 	for (uint64_t seed = 1; seed <= LIVES; seed++) {
+		transcript_begin_life(seed <= LIVES_SHOWN);
 		begin_life(seed);
 		draw_weights(events, count, weights);
 		for (steps_left = STEPS; steps_left > 0 && !ended; steps_left--)
 			draw_event(events, weights, count);
 		end_life();
+		transcript_end_life(out, (int)seed, seed <= LIVES_SHOWN);
 	}
-	fclose(transcript);
-	expected_compare("worker/lives", transcript_text);
-	free(transcript_text);
+	fclose(out);
+	expected_compare("worker/lives", all);
+	free(all);
 	transcript_free_bodies();
 }

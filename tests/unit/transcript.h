@@ -188,6 +188,7 @@ static inline void transcript_body(const struct fw_message *message)
 #define TRANSCRIPT_BODIES 2048
 static char *transcript_bodies[TRANSCRIPT_BODIES];
 static int transcript_body_count;
+static bool transcript_repeats; /* each time whole */
 
 static inline void transcript_body_once(const struct fw_message *message)
 {
@@ -205,13 +206,13 @@ static inline void transcript_body_once(const struct fw_message *message)
 		name = (name ^ (uint8_t)body[k]) * 16777619u;
 	while (i < transcript_body_count && strcmp(transcript_bodies[i], body) != 0)
 		i++;
-	if (size <= TRANSCRIPT_SHORT)
+	if (size <= TRANSCRIPT_SHORT || transcript_repeats)
 		fprintf(transcript, "%s%s\n", size > 0 ? ": " : "", body);
 	else
 		fprintf(transcript, ": #%04x%s%s\n", name >> 16,
 			i == transcript_body_count ? " = " : "",
 			i == transcript_body_count ? body : "");
-	if (i < transcript_body_count || size <= TRANSCRIPT_SHORT) {
+	if (i < transcript_body_count || size <= TRANSCRIPT_SHORT || transcript_repeats) {
 		free(body);
 		return;
 	}
@@ -223,6 +224,36 @@ static inline void transcript_free_bodies(void)
 {
 	while (transcript_body_count > 0)
 		free(transcript_bodies[--transcript_body_count]);
+}
+
+/*
+ * The text of a drawn life ends: out gets it, or what tells it from another one, its number of
+ * lines and a sum over them. FRAG_TEST_LIFE=57 prints that life, FRAG_TEST_LIFE=all each one.
+ */
+static inline void transcript_begin_life(bool is_shown)
+{
+	transcript_repeats = !is_shown;
+	transcript_begin();
+}
+
+static inline void transcript_end_life(FILE *out, int life, bool is_shown)
+{
+	const char *wanted = getenv("FRAG_TEST_LIFE");
+	uint64_t sum = 14695981039346656037ull;
+	int lines = 0;
+
+	fclose(transcript);
+	for (const char *at = transcript_text; *at != '\0'; at++) {
+		sum = (sum ^ (uint8_t)*at) * 1099511628211ull;
+		lines += *at == '\n';
+	}
+	if (is_shown)
+		fputs(transcript_text, out);
+	else
+		fprintf(out, "life %d: %d lines, sum %016" PRIx64 "\n", life, lines, sum);
+	if (wanted != NULL && (atoi(wanted) == 0 || atoi(wanted) == life))
+		fputs(transcript_text, stderr);
+	free(transcript_text);
 }
 
 /* "HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000", without the sequence. */

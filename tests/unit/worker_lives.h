@@ -3,13 +3,15 @@
 #define TESTS_UNIT_WORKER_LIVES_H
 
 #include <base/crash_note.h>
+#include <frag/operator.h>
 
 #include "draw.h"
 #include "transcript.h"
 #include "worker_world.h"
 
 /* Drawn lives of a worker: what is known of them, how they begin, and what their text shows. */
-#define LIVES 32
+#define LIVES 800
+#define LIVES_SHOWN 32
 #define STEPS 120
 #define HOSTS_MAX 256
 #define LONG_ROWS 3 /* of HOST_LINES, which are shown */
@@ -29,7 +31,7 @@ static uint32_t host_count;
 static const struct drawn_host *last_gone;
 static uint64_t last_epoch;
 static int64_t shown_now, shown_deadline, sent_ns;
-static bool ended, is_stopped;
+static bool ended, is_stopped, took_lines, was_refused;
 static int steps_left;
 static const struct fw_message *given; /* of the present step */
 
@@ -156,7 +158,6 @@ static inline void show_time(void)
 /* What came of it. */
 static inline void happen(struct wrk_event event)
 {
-	static bool took_lines, was_refused;
 	int64_t deadline_ns;
 
 	given = event.message;
@@ -283,7 +284,7 @@ static inline void begin_life(uint64_t seed)
 	host_count = 0;
 	last_gone = NULL;
 	last_epoch = 0;
-	ended = is_stopped = false;
+	ended = is_stopped = took_lines = was_refused = false;
 	now = 1000 * MS;
 	shown_now = shown_deadline = sent_ns = 0;
 	life.once = draw_percent(25);
