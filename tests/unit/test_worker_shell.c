@@ -198,10 +198,34 @@ static void show_line(const char *line)
 	wrk_options_fini(&options);
 }
 
+/* As many names as a worker may be given, and one more. */
+static void show_many_fragments(void)
+{
+	static char names[2 * (FW_NAMES_MAX + 1)];
+	char *argv[] = {(char *)(uintptr_t) "workerd", (char *)(uintptr_t) "--fragments", names,
+			NULL};
+
+	for (int count = FW_NAMES_MAX; count <= FW_NAMES_MAX + 1; count++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct wrk_options options;
+
+		for (int i = 0; i < count; i++)
+			memcpy(names + 2 * i, i + 1 < count ? "a," : "a", 2);
+		if (wrk_options_parse(&options, 3, argv, &err) < 0)
+			fprintf(out, "%d fragments: %s\n", count, err.text);
+		else
+			fprintf(out, "%d fragments: %u, the last is %s\n", count,
+				options.fragment_count,
+				options.fragments[options.fragment_count - 1]);
+		wrk_options_fini(&options);
+	}
+}
+
 Test(worker_shell, command_lines)
 {
 	for (size_t i = 0; i < FRAG_COUNT_OF(command_lines); i++)
 		show_line(command_lines[i]);
+	show_many_fragments();
 	setenv("FRAG_NAME", "from the environment", 1);
 	setenv("FRAG_FRAGMENTS", "x,y", 1);
 	setenv("FRAG_ONCE", "1", 1);
