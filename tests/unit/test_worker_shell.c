@@ -403,7 +403,7 @@ static const char *const examinations[] = {
 	"printf 'begun\\tok\\n'; kill -ALRM $$",
 	"printf 'begun\\tok\\n'; kill -KILL $$",
 	"i=0; while [ $i -lt 300 ]; do printf '%s\\tok\\n' $i; i=$((i+1)); done",
-	"head -c 70000 /dev/zero | tr '\\0' x",
+	"head -c 70000 /dev/zero | tr '\\0' x; exec sleep 100",
 	"cat; printf 'stdin\\tok\\tis empty\\n'",
 };
 
