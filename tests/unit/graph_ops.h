@@ -115,6 +115,16 @@ static const struct frag_resource_type tally_type = {FRAG_RESOURCE_TYPE_INIT, .n
 						     .state_size = sizeof(struct tally),
 						     FRAG_PARAMS(tally_params)};
 
+static int scribe_log(void *state, const struct frag_log_entry *entry)
+{
+	return 0;
+}
+static const struct frag_param scribe_params[] = {
+	FRAG_PARAM_I64(struct tally, limit, 2, .min = 1, .max = 4)};
+static const struct frag_data_logger_type scribe_type = {
+	FRAG_DATA_LOGGER_TYPE_INIT, .name = "scribe", .state_size = sizeof(struct tally),
+	FRAG_PARAMS(scribe_params), .log = scribe_log};
+
 static struct frag_op *make(struct frag_fragment *fragment, const char *name, const char *type)
 {
 	struct frag_op *op = frag_make_operator(fragment, name, type, FRAG_NO_ARGS);
@@ -159,9 +169,13 @@ static const struct frag_op_type *const graph_ops[] = {
 	&img_type, &see_type, &step_type, &pick_type, &knobs_type,
 };
 static const struct frag_resource_type *const graph_resources[] = {&tally_type};
+static const struct frag_data_logger_type *const graph_loggers[] = {&scribe_type};
 static const struct frag_composer graph_composers[] = {{"made", NULL, made_compose}};
-static const struct frag_plugin graph_plugin = {
-	TEST_PLUGIN_INIT, .name = "ops", FRAG_OPS(graph_ops), FRAG_RESOURCES(graph_resources),
-	FRAG_COMPOSERS(graph_composers)};
+static const struct frag_plugin graph_plugin = {TEST_PLUGIN_INIT,
+						.name = "ops",
+						FRAG_OPS(graph_ops),
+						FRAG_RESOURCES(graph_resources),
+						FRAG_DATA_LOGGERS(graph_loggers),
+						FRAG_COMPOSERS(graph_composers)};
 
 #endif

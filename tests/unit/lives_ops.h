@@ -186,6 +186,19 @@ static int choice_setup(void *state, struct frag_op *op)
 	return frag_set_dynamic_flows(op, life_choose, NULL);
 }
 
+static int scribe_log(void *state, const struct frag_log_entry *entry)
+{
+	const void *value;
+	const bool has_value = frag_message_value(entry->message, &value, NULL) != NULL;
+
+	(void)state;
+	fprintf(lives_out, " (%s %s %lld)", entry->id, entry->dir == FRAG_IN ? "in" : "out",
+		has_value ? (long long)(*(const int64_t *)value % 1000) : -1);
+	return 0;
+}
+static const struct frag_data_logger_type scribe_type = {FRAG_DATA_LOGGER_TYPE_INIT,
+							 .name = "scribe", .log = scribe_log};
+
 #define LIFE(name, ...)                                                                            \
 	TEST_OP_BY(name, life_compute, .state_size = sizeof(struct life),                          \
 		   FRAG_PARAMS(life_params), .stop = life_stop, ##__VA_ARGS__)
@@ -208,7 +221,10 @@ LIFE(all, FRAG_PORTS(all_ports));
 LIFE(step, .headline = "Has no ports");
 LIFE(choice, .setup = choice_setup);
 LIFE(select, FRAG_PORTS(mid_ports), .setup = choice_setup);
-TEST_PLUGIN(lives, &src_type, &mid_type, &two_type, &all_type, &step_type, &choice_type,
-	    &select_type);
+static const struct frag_op_type *const lives_ops[] = {
+	&src_type, &mid_type, &two_type, &all_type, &step_type, &choice_type, &select_type};
+static const struct frag_data_logger_type *const lives_loggers[] = {&scribe_type};
+static const struct frag_plugin lives_plugin = {
+	TEST_PLUGIN_INIT, .name = "lives", FRAG_OPS(lives_ops), FRAG_DATA_LOGGERS(lives_loggers)};
 
 #endif

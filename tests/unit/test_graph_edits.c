@@ -94,7 +94,7 @@ static const struct {
 	{"allocator", "$frames|$none|frames"},
 	{"terms", "[]|[gate, gate]|[none]|[beat, second]"},
 	{"or_combine_port_conditions", "[]|[a]|[[a], [b]]|[[a, b], [b]]|[out]|[a, out]"},
-	{"num_blocks", "0|1|16|16777216|16777217"},
+	{"num_blocks", "0|1|16|16777217"},
 	{"storage_type", "0|1|2|3"},
 	{"whole", "-6|-5|7|8|1e1"},
 	{"part", "0.249|0.25|0.5|0.51|nan|inf"},
@@ -184,11 +184,12 @@ struct judging {
 static void print_errors(const struct judging *judging, char *lines)
 {
 	for (char *line = strtok(lines, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-		char *more =
-			strstr(line, ", knobs"); /* and types of libraries that are installed */
+		char *more = strstr(line, ", knobs");
 		size_t i = 0;
 
-		if (more != NULL)
+		if (more == NULL)
+			more = strstr(line, "; valid: scribe");
+		if (more != NULL) /* types of libraries that are installed follow */
 			strcpy(more, " ...");
 		while (i < judging->before.count && strcmp(judging->before.items[i], line) != 0)
 			i++;

@@ -284,7 +284,7 @@ static void draw_data(struct drawn *d)
 		    "tracking: {num_start_messages_to_skip: %u, num_last_messages_to_discard: %u, probes: [%c]}\n",
 		    draw(d, 2), draw(d, 2), (char)('a' + draw(d, (uint32_t)d->ops)));
 	if (one_in(d, 10))
-		put(d, "data_loggers: {log: {type: basic_console_logger, log_inputs: %s}}\n",
+		put(d, "data_loggers: {log: {type: scribe, log_inputs: %s}}\n",
 		    PICK(d, "true", "false"));
 }
 
