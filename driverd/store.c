@@ -274,6 +274,8 @@ err_mutex:
 	return drv_database_fail(store->path, r, err);
 }
 
+static void on_look(uv_timer_t *timer);
+
 int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, drv_store_fn done,
 		   void *arg, struct frag_err *err)
 {
@@ -293,7 +295,10 @@ int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, d
 		return r;
 	}
 	uv_timer_init(loop, &store->retry);
-	store->retry.data = store;
+	uv_timer_init(loop, &store->look);
+	uv_unref((uv_handle_t *)&store->look);
+	uv_timer_start(&store->look, on_look, DRV_STORE_LOOK_MS, DRV_STORE_LOOK_MS);
+	store->retry.data = store->look.data = store;
 	store->work.data = store;
 	return 0;
 }
@@ -387,12 +392,10 @@ static void on_closing_silence(uv_timer_t *timer)
 
 static void on_written(uv_work_t *work, int status);
 
-static void begin(struct drv_store *store)
+static void write_waiting(struct drv_store *store)
 {
 	struct drv_store_item *item;
 
-	if (store->is_writing || store->waiting.first == NULL)
-		return;
 	store->is_writing = true;
 	while ((item = list_take(&store->waiting)) != NULL)
 		list_add(&store->writing, item);
@@ -405,15 +408,32 @@ static void begin(struct drv_store *store)
 	uv_queue_work(store->loop, &store->work, on_work, on_written);
 }
 
+static void begin(struct drv_store *store)
+{
+	if (!store->is_writing && store->waiting.first != NULL)
+		write_waiting(store);
+}
+
 static void on_retry(uv_timer_t *timer)
 {
 	begin(timer->data);
+}
+
+/* Writes nothing, which fails as records would where the folder is gone or read-only. */
+static void on_look(uv_timer_t *timer)
+{
+	struct drv_store *store = timer->data;
+
+	if (!store->is_writing && !store->is_closing && store->waiting.first == NULL)
+		write_waiting(store);
 }
 
 static void close_when_done(struct drv_store *store)
 {
 	if (store->is_closing && !store->is_writing && !uv_is_closing((uv_handle_t *)&store->retry))
 		uv_close((uv_handle_t *)&store->retry, NULL);
+	if (store->is_closing && !uv_is_closing((uv_handle_t *)&store->look))
+		uv_close((uv_handle_t *)&store->look, NULL);
 }
 
 static void on_written(uv_work_t *work, int status)

@@ -13,6 +13,7 @@
  * DRV_STORE_RETRY_MS: nothing that has happened is lost as long as the driver lives.
  */
 #define DRV_STORE_RETRY_MS 5000
+#define DRV_STORE_LOOK_MS 5000
 /*
  * A disk may also keep silent: a frozen file system, a server of files that is away. The thread
  * that writes cannot be called back then. After this time all that was put has failed, as above,
@@ -39,6 +40,7 @@ struct drv_store {
 	void *arg;
 	uv_loop_t *loop;
 	uv_timer_t retry; /* while something is written: the end of our patience */
+	uv_timer_t look;  /* every DRV_STORE_LOOK_MS, whether the folder is still there */
 	uv_work_t work;
 	int64_t silent_ms; /* DRV_STORE_SILENT_MS; tests wait for less */
 	bool is_writing, is_closing;

@@ -472,6 +472,17 @@ class Kept(ServiceTest):
         self.assertEqual(self.application("stream")["run"], 1)
         self.ok("stop", "stream")
 
+    def test_a_state_folder_that_is_removed_is_noticed_without_a_command(self):
+        d = self.keep(workers=("a",))[0]
+        self.ok("start", self.endless)
+        events = self.ok("events")
+        shutil.rmtree(self.state)
+        d.wait_line("error driver: %s/state.db is gone: something has removed or replaced it; restart driverd: .*; "
+                    "applications run on, none can be started" % self.state)
+        self.assertRegex(self.ok("events")[len(events):], r"\A\n\S+ refused +%s/state.db is gone: .*\n?\Z" % self.state)
+        self.fails(3, "stream would end and not start again", "restart", "stream")
+        self.wait_delivered("stream")
+
     def test_a_full_disk(self):
         """Nothing starts, all runs on, and what happens meanwhile is written when there is room."""
         os.mkdir(self.state)
