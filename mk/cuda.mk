@@ -49,7 +49,8 @@ endif
 # The driver of tests (tests/cuda/fake_cuda.h), always with the declarations of frag: so the tests
 # show that both are the same.
 FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
-FAKE_CUDA_OBJ := $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,cuda memory streams kernels unused)
+FAKE_CUDA_OBJ := $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,cuda memory streams copies kernels \
+	unused)
 FAKE_OBJ := $(FAKE_CUDA_OBJ) $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,nvml decoder)
 $(FAKE_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)
@@ -85,7 +86,7 @@ $(B)/tests/operators/test_twins: $(TWIN_CASES) | $(FAKE_CUDA)
 $(B)/tests/operators/test_video_gpu: | $(FAKE_DECODER)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
 	shared/test_cuda_streams shared/test_cuda_green shared/test_cuda_limit \
-	shared/test_cuda_lives unit/test_inventory)
+	shared/test_cuda_lives shared/test_cuda_peers unit/test_inventory)
 # It names the functions of the driver.
 $(B)/obj/tests/programs/shared/test_cuda_lives.o: ALL_CFLAGS += -Ilibfrag
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
