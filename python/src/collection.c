@@ -156,7 +156,7 @@ static int add_element(struct frag_collection *collection, PyObject *key, PyObje
 		       const struct frag_type *type)
 {
 	struct fpy_bytes element;
-	const char *text = key != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+	const char *text = key != NULL ? fpy_text(key) : NULL;
 	int r = key != NULL && text == NULL ? -1 : fpy_bytes_init(&element, value, type);
 
 	if (r < 0)

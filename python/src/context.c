@@ -101,7 +101,7 @@ static PyObject *context_stop(PyObject *self, PyObject *unused)
 static PyObject *context_argument(PyObject *self, PyObject *name)
 {
 	struct frag_op *op = living(self);
-	const char *key = op != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	const char *key = op != NULL ? fpy_text(name) : NULL;
 	const char *text = key != NULL ? frag_op_argument(op, key) : NULL;
 
 	if (key == NULL)
@@ -112,7 +112,7 @@ static PyObject *context_argument(PyObject *self, PyObject *name)
 static PyObject *context_log(PyObject *self, PyObject *text)
 {
 	struct frag_op *op = living(self);
-	const char *line = op != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	const char *line = op != NULL ? fpy_text(text) : NULL;
 
 	if (line == NULL)
 		return NULL;

@@ -55,6 +55,11 @@ void fpy_describe(const char *what, char *out, size_t size);
 int fpy_fail(struct frag_op *op, const char *what);
 
 /* value.c: values of messages. */
+/*
+ * Returns the UTF-8 of a text, borrowed as long as the text lives; NULL, raised: it is no text, or
+ * holds a NUL, at which everything behind would be cut off.
+ */
+const char *fpy_text(PyObject *object);
 /* Values that have no type of frag's travel as references to objects. */
 extern const struct frag_type fpy_object_type;
 struct fpy_bytes {

@@ -132,7 +132,7 @@ static PyObject *harness_ready(PyObject *self, PyObject *unused)
 /* take(port) -> (there is one, its value) */
 static PyObject *harness_take(PyObject *self, PyObject *name)
 {
-	const char *port = PyUnicode_AsUTF8AndSize(name, NULL);
+	const char *port = fpy_text(name);
 	struct frag_harness *harness = harness_of(self);
 	struct frag_message *message;
 	PyObject *value;

@@ -33,7 +33,7 @@ static int add_tensors(struct frag_message *message, PyObject *dict)
 	int r = 0;
 
 	while (r == 0 && PyDict_Next(dict, &at, &key, &item))
-		r = add_tensor(message, PyUnicode_AsUTF8AndSize(key, NULL), item);
+		r = add_tensor(message, fpy_text(key), item);
 	return r;
 }
 

@@ -30,7 +30,7 @@ PyObject *fpy_metadata_read(const struct frag_metadata *metadata, const char *ke
 PyObject *fpy_metadata_get(PyObject *context, PyObject *key)
 {
 	struct frag_metadata *metadata = metadata_of(context);
-	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+	const char *name = metadata != NULL ? fpy_text(key) : NULL;
 
 	return name != NULL ? fpy_metadata_read(metadata, name) : NULL;
 }
@@ -72,7 +72,7 @@ PyObject *fpy_metadata_set(PyObject *context, PyObject *args)
 PyObject *fpy_metadata_erase(PyObject *context, PyObject *key)
 {
 	struct frag_metadata *metadata = metadata_of(context);
-	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+	const char *name = metadata != NULL ? fpy_text(key) : NULL;
 	int r = name != NULL ? frag_metadata_erase(metadata, name) : -EINVAL;
 
 	if (name == NULL)

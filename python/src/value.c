@@ -139,22 +139,30 @@ static int take_complex(struct fpy_bytes *bytes, PyObject *value, const struct f
 	return 0;
 }
 
-static int take_string(struct fpy_bytes *bytes, PyObject *value)
+const char *fpy_text(PyObject *object)
 {
 	Py_ssize_t size;
+	const char *text = PyUnicode_AsUTF8AndSize(object, &size);
+
+	if (text != NULL && strlen(text) != (size_t)size) {
+		PyErr_SetString(PyExc_ValueError,
+				"a text of frag cannot hold a NUL; leave it out, or emit bytes");
+		return NULL;
+	}
+	return text;
+}
+
+static int take_string(struct fpy_bytes *bytes, PyObject *value)
+{
 	const char *text;
 
 	if (!PyUnicode_Check(value))
 		return refuse(value, &frag_type_string);
-	text = PyUnicode_AsUTF8AndSize(value, &size);
+	text = fpy_text(value);
 	if (text == NULL)
 		return -1;
-	if (memchr(text, '\0', (size_t)size) != NULL) {
-		PyErr_SetString(PyExc_ValueError, "a text of frag cannot hold a NUL; emit bytes");
-		return -1;
-	}
 	bytes->data = text; /* the caller holds value */
-	bytes->size = (size_t)size;
+	bytes->size = strlen(text);
 	return 0;
 }
 

@@ -215,7 +215,7 @@ PyObject *fpy_variable_open(PyObject *context, PyObject *args)
 PyObject *fpy_variable_path(PyObject *context, PyObject *name)
 {
 	struct frag_op *op = called(context);
-	const char *key = op != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	const char *key = op != NULL ? fpy_text(name) : NULL;
 	const char *path = key != NULL ? frag_variable_path(op, key) : NULL;
 
 	if (key == NULL)

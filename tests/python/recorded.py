@@ -154,7 +154,8 @@ def values():
     with Harness(Echo) as h:
         for value in VALUES + [Point(1.5, 2, True), Point(n="x"), Point(x=None), Point(n=2**70),
                                filled(), {"t": filled()},
-                               [filled()], {"a": filled(), "b": 1}]:
+                               [filled()], {"a": filled(), "b": 1}, {"a\0b": filled()},
+                               {"a\0b": 1}, {"a\0b": "x", "a": "y"}, {"k": {"a\0": 1}}]:
             what = text_of(value)
             show("feed %s" % what, h.feed, value)
             show("  tick", h.tick)
