@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "built.h"
@@ -91,6 +92,7 @@ static void run_part(int part)
 	size_t bytes;
 
 	cr_assert_not_null(in);
+	umask(022);
 	cr_assert_not_null(mkdtemp(here));
 	snprintf(command, sizeof(command), "cp tests/data/fragctl/* %s", here);
 	cr_assert_eq(system(command), 0);
