@@ -890,15 +890,22 @@ static inline void stranger(struct life *l)
 				    .text = "it has no key"});
 }
 
+struct life_gone_key {
+	int is_it; /* what else is no such key */
+	const char *name;
+};
+
 static inline bool accepts_none(void *arg, const struct fw_identity *identity)
 {
-	return strcmp(identity->name, arg) != 0;
+	const struct life_gone_key *gone = arg;
+
+	return gone->is_it == 7 && strcmp(identity->name, gone->name) != 0;
 }
 
 static inline void keys_change(struct life *l)
 {
 	struct life_worker *worker = some_worker(l);
-	static char gone[] = "node7";
+	static struct life_gone_key gone = {7, "node7"};
 
 	happens(l, "a key is gone");
 	if (worker != NULL && one_in(l, 2))
@@ -911,7 +918,7 @@ static inline void keys_change(struct life *l)
 		      (struct drv_event){.kind = DRV_EVENT_UNHEARD, .connection = l->last_closed});
 	else
 		event(l, (struct drv_event){
-				 .kind = DRV_EVENT_KEYS, .accepts = accepts_none, .arg = gone});
+				 .kind = DRV_EVENT_KEYS, .accepts = accepts_none, .arg = &gone});
 }
 
 /* What remains of a worker that died speaks for it. */
