@@ -57,6 +57,8 @@ static inline void show_hello(const char *to, const struct fw_message *message)
 {
 	struct fw_message again = *message;
 
+	cr_expect_eq(message->hello.minor, FW_PROTOCOL_MINOR);
+	again.hello.minor = 0; /* not shown: a new one changes no line */
 	if (message->hello.session != 0) {
 		cr_expect_eq(message->hello.cores, 3);
 		again.hello = (struct fw_hello){.session = message->hello.session,
