@@ -3,6 +3,8 @@
 #define TESTS_UNIT_GRAPH_OPS_H
 
 #include <frag/frag.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "../ops.h"
 
@@ -143,9 +145,180 @@ static int pair_compose(struct frag_subgraph *subgraph, struct frag_fragment *fr
 
 static const struct frag_subgraph_type pair_type = {"pair", NULL, pair_compose};
 
+/* What a composer may try, by number: most of it is wrong, the rest adds to the graph. */
+#define DEEDS 44
+static void made_do(struct frag_fragment *fragment, int deed, struct frag_op *last)
+{
+	static const struct frag_arg none[] = {{NULL, NULL}};
+	const char *const twice[] = {"a", "a"}, *const one[] = {"a"}, *const out[] = {"out"};
+	struct frag_op *op = deed < 28 ? make(fragment, "own", "join") : last;
+	struct frag_subgraph *pair = NULL;
+	struct frag_thread_pool *pool = NULL;
+	struct frag_resource *heap = NULL;
+	const uint32_t cores[] = {1, 3};
+	int64_t whole = 0;
+	double number = 0;
+	bool flag = false;
+	const char *text = NULL;
+	uint64_t bytes = 0;
+
+	if (op != last) {
+		frag_add_named_flow(fragment, "c_source", "out", "own", "a", 0,
+				    FRAG_POLICY_DEFAULT);
+		frag_add_named_flow(fragment, "c_source", "out", "own", "b", 0,
+				    FRAG_POLICY_DEFAULT);
+	}
+	if (deed >= 20 && deed < 28)
+		pool = frag_make_thread_pool(fragment, deed == 20 ? "a b" : "own_pool",
+					     (uint32_t)deed - 20);
+	if (deed >= 12 && deed < 20)
+		pair = frag_make_subgraph_of(fragment, deed == 12 ? "p" : "q", &pair_type, none);
+	if (deed >= 36)
+		heap = frag_make_resource(fragment, "own_heap", "unbounded_allocator", none);
+	switch (deed) {
+	case 0:
+		make(fragment, "own", "fwd");
+		break;
+	case 1:
+		make(fragment, "other", "none");
+		break;
+	case 2:
+		frag_make_operator(fragment, "lost", "fwd", none);
+		break;
+	case 3:
+		frag_add_flow(fragment, op, "out", last, "c");
+		break;
+	case 4:
+		frag_add_flow(fragment, op, "a", last, "out");
+		break;
+	case 5:
+		frag_add_flow(fragment, op, NULL, last, NULL);
+		break;
+	case 6:
+		frag_add_flow_with(fragment, op, "out", last, "a", 65537, FRAG_POLICY_BLOCK);
+		break;
+	case 7:
+		frag_add_flow_with(fragment, op, "out", last, "a", 65536, FRAG_POLICY_LATEST);
+		break;
+	case 8:
+		frag_add_named_flow(fragment, "own", "out", "nobody", "a", 0, FRAG_POLICY_BLOCK);
+		break;
+	case 9:
+		frag_add_named_flow(fragment, "own", "out", "c", "data_out", 0, FRAG_POLICY_BLOCK);
+		break;
+	case 10:
+		frag_add_named_flow(fragment, "p", NULL, "own", "a", 0, FRAG_POLICY_BLOCK);
+		break;
+	case 11:
+		frag_add_flow(fragment, frag_start_op(fragment), NULL, op, FRAG_INPUT_EXEC);
+		break;
+	case 13:
+		frag_add_named_flow(fragment, "own", NULL, "q", NULL, 9, FRAG_POLICY_POP);
+		break;
+	case 14:
+		frag_add_interface_port(pair, op, "a", "more");
+		break;
+	case 15:
+		frag_make_subgraph(fragment, "r2", "none", none);
+		break;
+	case 16:
+		frag_make_subgraph(fragment, "r2", "camera", none);
+		break;
+	case 17:
+		frag_make_subgraph(fragment, "r2", "camera",
+				   FRAG_ARGS({"size", "1k"}, {"sise", "2k"}));
+		break;
+	case 18:
+		frag_make_subgraph(fragment, "a b", "list", none);
+		break;
+	case 19:
+		frag_make_subgraph(fragment, "r2", "rig", FRAG_ARGS({"count", "9"}));
+		break;
+	case 21:
+		frag_thread_pool_add(pool, &op, 1, 0, NULL, 0);
+		break;
+	case 22:
+		frag_thread_pool_add(pool, &op, 1, 1, cores, 2);
+		break;
+	case 23:
+		frag_thread_pool_add(pool, &op, 1, 0, cores, 2);
+		break;
+	case 24:
+		frag_thread_pool_add(pool, &op, 1, 1, NULL, 0);
+		frag_thread_pool_add(pool, &op, 1, 0, NULL, 0);
+		break;
+	case 25:
+		frag_make_thread_pool(fragment, "own_pool", 1);
+		break;
+	case 26:
+		frag_thread_pool_add(pool, &last, 0, 0, NULL, 0);
+		break;
+	case 27:
+		frag_make_thread_pool(fragment, "large", 1025);
+		break;
+	case 28:
+		frag_or_combine_port_conditions(op, twice, 2);
+		break;
+	case 29:
+		frag_set_deadline(op, 0, FRAG_DEADLINE_FROM_TICK, FRAG_ON_MISS_COUNT);
+		break;
+	case 30:
+		frag_set_deadline(op, 5, FRAG_DEADLINE_FROM_TICK, FRAG_ON_MISS_DROP);
+		break;
+	case 31:
+		frag_set_input_timing(op, "none", FRAG_TAKE_EVERY, 5, FRAG_MISSING_WAIT, NULL);
+		break;
+	case 32:
+		frag_set_input_timing(op, "a", FRAG_TAKE_LATEST_WITHIN, 0, FRAG_MISSING_SKIP, NULL);
+		break;
+	case 33:
+		frag_align_inputs(op, twice, 2, 5, 6);
+		break;
+	case 34:
+		frag_align_inputs(op, out, 1, 5, 6);
+		break;
+	case 35:
+		frag_add_path_deadline(fragment, &op, 1, 5, FRAG_ON_MISS_STOP);
+		break;
+	case 36:
+		frag_add_resource(op, heap);
+		break;
+	case 37:
+		frag_register_service(fragment, heap, "own");
+		frag_register_service(fragment, heap, "own");
+		break;
+	case 38:
+		frag_make_resource(fragment, "pool", "block_memory_pool",
+				   FRAG_ARGS({"num_blocks", "0"}));
+		break;
+	case 39:
+		frag_make_condition(op, "gate", "boolean", FRAG_ARGS({"enable_tick", "2"}));
+		break;
+	case 40:
+		frag_make_condition(op, "more", "periodic", none);
+		frag_or_combine_port_conditions(op, one, 1);
+		break;
+	case 41:
+		frag_config_i64(fragment, "far.count", 1, 11, &whole);
+		frag_config_bool(fragment, "own.count", &flag);
+		break;
+	case 42:
+		frag_config_f64(fragment, "own", &number);
+		frag_config_string(fragment, "none.x", &text);
+		break;
+	case 43:
+		frag_config_size(fragment, "own.count", &bytes);
+		frag_fragment_fail(fragment, -EIO, "as far as %llu", (unsigned long long)bytes);
+		break;
+	default:
+		break;
+	}
+}
+
 /* What the graph connects, sets and adds to. */
 static int made_compose(struct frag_fragment *fragment)
 {
+	const char *deed = frag_fragment_argument(fragment, "deed");
 	const struct frag_arg args[] = {{"size", "4k"}, {"count", "3"}, {NULL, NULL}};
 	struct frag_op *last = make(fragment, "last", "join"),
 		       *sum = make(fragment, "c_sum", "all");
@@ -161,7 +334,10 @@ static int made_compose(struct frag_fragment *fragment)
 	frag_add_named_flow(fragment, "last", NULL, "c_sum", NULL, 0, FRAG_POLICY_POP);
 	frag_add_path_deadline(fragment, (struct frag_op *const[]){last, sum}, 2, 4000000,
 			       FRAG_ON_MISS_DROP);
-	return frag_add_named_flow(fragment, "c_source", "out", "last", "b", 3, FRAG_POLICY_LATEST);
+	frag_add_named_flow(fragment, "c_source", "out", "last", "b", 3, FRAG_POLICY_LATEST);
+	if (deed != NULL && strcmp(deed, "none") != 0)
+		made_do(fragment, atoi(deed), last);
+	return 0;
 }
 
 static const struct frag_op_type *const graph_ops[] = {

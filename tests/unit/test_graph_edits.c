@@ -509,6 +509,18 @@ Test(graph_edits, configurations)
 		 FRAG_COUNT_OF(of_parameters));
 }
 
+Test(graph_edits, composers)
+{
+	static char numbers[DEEDS][4];
+	static struct given given[DEEDS];
+
+	for (int i = 0; i < DEEDS; i++) {
+		snprintf(numbers[i], sizeof(numbers[i]), "%d", i);
+		given[i] = (struct given){.args = {"--deed", numbers[i]}};
+	}
+	given_of("subgraphs", "composers", false, given, DEEDS);
+}
+
 Test(graph_edits, tests_of_a_graph)
 {
 	given_of("conditions", "tests", true, of_tests, FRAG_COUNT_OF(of_tests));
