@@ -44,7 +44,7 @@ struct kept {
 	int fd; /* -1: there is no connection */
 	const struct fw_tls_config *tls;
 	const struct fw_users *users;
-	struct kept_host hosts[WRK_HOSTS_MAX];
+	struct kept_host hosts[WRK_PROCESSES_MAX];
 };
 
 static void close_if_open(int fd)
@@ -62,7 +62,7 @@ static void drop_host(struct kept_host *host)
 
 static void take_host(struct kept *kept, const struct wrk_note *note, const int *fds)
 {
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++) {
 		if (kept->hosts[i].is_kept)
 			continue;
 		kept->hosts[i] = (struct kept_host){.is_kept = true,
@@ -100,12 +100,12 @@ static void take_note(struct kept *kept, const struct wrk_note *note, const int 
 		take_host(kept, note, fds);
 		break;
 	case WRK_NOTE_HOST_ADOPTED:
-		for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 			if (kept->hosts[i].is_kept && kept->hosts[i].host == note->host)
 				kept->hosts[i].connection = kept->connection;
 		break;
 	case WRK_NOTE_HOST_REPORTED:
-		for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 			if (kept->hosts[i].is_kept && kept->hosts[i].host == note->host)
 				drop_host(&kept->hosts[i]);
 		break;
@@ -146,7 +146,7 @@ static size_t await_hosts(struct kept *kept)
 	int64_t until_ns = fragi_now_ns() + WRK_REPORTER_END_NS;
 	size_t ended = 0;
 
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++) {
 		struct kept_host *host = &kept->hosts[i];
 
 		if (!host->is_kept || host->connection != kept->connection || host->exit_fd < 0)
@@ -162,7 +162,7 @@ static void send_counts(void *arg, struct fw_connection *connection)
 	struct kept *kept = arg;
 	uint64_t seq = 1; /* of HELLO */
 
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++) {
 		struct kept_host *host = &kept->hosts[i];
 		struct fw_message message = {.kind = FW_HOST_STATS,
 					     .seq = ++seq,

@@ -26,7 +26,7 @@ struct wrk_pending {
 
 static struct wrk_process *process_of(struct wrk_worker *worker, uint32_t host)
 {
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 		if (worker->processes[i] != NULL && wrk_process_host(worker->processes[i]) == host)
 			return worker->processes[i];
 	return NULL;
@@ -78,7 +78,7 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 
 	if (worker->reporter != NULL)
 		wrk_reporter_remove(worker->reporter, wrk_process_host(process));
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 		if (worker->processes[i] == process)
 			worker->processes[i] = NULL;
 	if (worker->ops->host_gone != NULL)
@@ -187,7 +187,7 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 	struct wrk_process **place = NULL;
 	bool is_interpreter = false;
 
-	for (size_t i = 0; i < WRK_HOSTS_MAX && place == NULL; i++)
+	for (size_t i = 0; i < WRK_PROCESSES_MAX && place == NULL; i++)
 		if (worker->processes[i] == NULL)
 			place = &worker->processes[i];
 	if (place == NULL)
@@ -240,7 +240,7 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 /* All that was sampled has been sent. */
 static void rest(struct wrk_worker *worker)
 {
-	for (size_t i = 0; worker->has_sampled && i < WRK_HOSTS_MAX; i++)
+	for (size_t i = 0; worker->has_sampled && i < WRK_PROCESSES_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_page_rest(wrk_process_page(worker->processes[i]));
 	worker->has_sampled = false;
@@ -297,7 +297,7 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 	wrk_gpu_survey_end(&worker->survey);
 	wrk_gpu_load_end(&worker->gpus);
 	wrk_examiner_end(&worker->examiner);
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_process_abandon(worker->processes[i]);
 	worker->ops->ended(worker->arg, exit_code);
@@ -447,7 +447,7 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 
 static void signal_processes(const struct wrk_worker *worker, int number)
 {
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_process_signal(worker->processes[i], number);
 }

@@ -55,7 +55,7 @@ struct wrk_worker {
 	struct fw_deadline deadline;   /* of the core */
 	uv_signal_t suspend;           /* Ctrl-Z */
 	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
-	struct wrk_process *processes[WRK_HOSTS_MAX];
+	struct wrk_process *processes[WRK_PROCESSES_MAX];
 	struct wrk_saved saved;
 	struct wrk_gpu_survey survey;    /* of the GPUs, once */
 	struct wrk_gpu_reader gpus;      /* their load */

@@ -40,6 +40,8 @@ enum wrk_host_state {
 };
 
 #define WRK_HOSTS_MAX FW_WORKER_HOSTS_MAX
+/* Beside each host one that has ended, and of which not everything is closed yet. */
+#define WRK_PROCESSES_MAX (2 * WRK_HOSTS_MAX)
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_BACKOFF_HOSTS_NS 1000000000ll    /* while hosts wait for their driver */
