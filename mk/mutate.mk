@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [BY=regex]: plants
-# small mistakes by rule and prints those that no test notices (docs/TESTING.md, "Mutants").
+# make mutate [COUNT=n] [SEED=n] [ROOM="edge sched"] [JOBS=n] [MUTANTS="id id"] [BY=regex]
+# [STAGE=build|judge]: plants small mistakes by rule and prints those that no test notices
+# (docs/TESTING.md, "Mutants").
 MUTATE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build CC='$(CC)' \
 	EXTRA_CFLAGS='-O0 -g0' EXTRA_LDFLAGS=-Wl,-S
 .PHONY: mutate
@@ -12,5 +13,5 @@ mutate:
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(MUTANTS),--only $(MUTANTS)) \
 		$(if $(PATIENCE),--patience $(PATIENCE)) $(if $(KEEP_MAP),--keep-map) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(BUILDS),--builds "$(BUILDS)") \
-		$(if $(BY),--programs '$(BY)') \
+		$(if $(BY),--programs '$(BY)') $(if $(STAGE),--stage $(STAGE)) \
 		$(if $(LIST),--list)

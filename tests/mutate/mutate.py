@@ -6,7 +6,7 @@ when it runs with one of them. docs/TESTING.md, "Mutants", describes it.
 usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched, ops"] [--jobs N]
                               [--only ID...] [--seconds N] [--patience N]
                               [--builds "plain leak asan tsan"] [--programs REGEX] [--keep-map] [--list]
-                              --plain MAKE --asan MAKE --tsan MAKE
+                              [--stage build|judge] --plain MAKE --asan MAKE --tsan MAKE
 
 The three MAKE are the commands that build a whole tree; mk/mutate.mk passes them. Everything is
 kept in build-mutate: `tree` with its builds, `map.json` what each program reaches, `results` a line
@@ -485,6 +485,7 @@ def main():
     p.add_argument("--programs", default="", metavar="REGEX", help="runs only test programs whose names match")
     p.add_argument("--keep-map", action="store_true", help="measures only programs that were never measured")
     p.add_argument("--list", action="store_true", help="prints the mutants and tries none")
+    p.add_argument("--stage", choices=("build", "judge"), help="only builds; or judges with a build that is there")
     for kind in BUILT:
         p.add_argument("--" + kind, required=True)
     args = p.parse_args()
@@ -520,11 +521,14 @@ def main():
     numbers = {m.id: len(orders) * i + k + 1
                for k, order in enumerate(orders) for i, m in enumerate(order)}
     tree = Tree({k: getattr(args, k) for k in BUILT})
-    tree.plant(planted, numbers, refused, args.programs)
+    if args.stage != "judge":
+        tree.plant(planted, numbers, refused, args.programs)
     for m in planted:
         if m.id in refused and m.id not in results:
             store(m, "refused", refused[m.id])
     print("mutate: built in %d s, %d refused" % (time.monotonic() - started, len(refused)), flush=True)
+    if args.stage == "build":
+        return 0
     reach = Map(tree, planted, numbers, product)
     names = programs_of(tree, args.programs)
     if not names:
@@ -551,14 +555,14 @@ def main():
             by = judge.noticed(kind, m, tried)
         except Unfinished:
             return
-        finally:
-            ran = "%d programs ran" % len(tried)
+        compare = args.stage != "judge" and not old.get("compared")
         if by:
             store(m, "caught", by)
-        elif not old and tree_locked(lambda: tree.is_same(m)):
+        elif compare and tree_locked(lambda: tree.is_same(m)):
             store(m, "same", "the object file is the same")
-        elif tried != old.get("tried"):
-            store(m, "survived", ran, tried=tried, reached=reach.near(m))
+        elif compare or tried != old.get("tried"):
+            store(m, "survived", "%d programs ran" % len(tried), tried=tried, reached=reach.near(m),
+                  compared=compare or old.get("compared", False))
 
     same_lock = threading.Lock()
 
