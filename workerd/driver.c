@@ -287,8 +287,8 @@ int wrk_driver_fd(const struct wrk_driver *driver)
 
 bool wrk_driver_has_valid_key(const struct wrk_driver *driver)
 {
-	return !driver->up || driver->identity.name[0] == '\0' ||
-	       fw_tls_accepts(driver->options.tls, &driver->identity);
+	return !driver->up || driver->identity.serial == 0 ||
+	       driver->identity.serial == fw_tls_own_key(driver->options.tls)->serial;
 }
 
 void wrk_driver_renew(struct wrk_driver *driver)

@@ -92,21 +92,16 @@ static const struct wrk_driver_ops ops = {
 	.freed = on_freed,
 };
 
-void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session)
-{
-	renewal->session = session->session;
-	memcpy(renewal->secret, session->secret, FW_SECRET_BYTES);
-}
-
 void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present)
 {
 	struct fw_tls *tls = renewal->credentials->tls;
 	const struct fw_connection_options options = {.tls = tls, .users = renewal->users};
+	bool is_cut = renewal->driver != NULL; /* the driver may have taken that key already */
 	int r;
 
-	if (renewal->driver != NULL)
+	if (is_cut)
 		finish(renewal);
-	if (present == NULL || wrk_driver_has_valid_key(present)) {
+	if (present == NULL || (!is_cut && wrk_driver_has_valid_key(present))) {
 		fw_tls_settle(tls, true);
 		return;
 	}
@@ -116,6 +111,17 @@ void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present)
 		renewal->driver = NULL;
 		keep(renewal, frag_strerror(r));
 	}
+}
+
+void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session,
+			  struct wrk_driver *present)
+{
+	renewal->session = session->session;
+	memcpy(renewal->secret, session->secret, FW_SECRET_BYTES);
+	if (renewal->driver == NULL)
+		return;
+	finish(renewal); /* it was about the session before */
+	wrk_renewal_begin(renewal, present);
 }
 
 void wrk_renewal_end(struct wrk_renewal *renewal)

@@ -27,7 +27,9 @@ struct wrk_renewal {
 	char proof[256];
 };
 
-void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session);
+/* There is a new session, over present; an exchange that is under way begins again for it. */
+void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session,
+			  struct wrk_driver *present);
 /* The keys were read again. present: the connection of the session; NULL: there is none. */
 void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present);
 /* Lets the loop end. */

@@ -198,7 +198,7 @@ static void shell_keep(void *arg, uint64_t id, const struct fw_welcome *session)
 	if (!is_present(shell, id))
 		return;
 	wrk_reporter_attached(&shell->reporter, id, session, wrk_driver_fd(shell->driver));
-	wrk_renewal_attached(&shell->renewal, session);
+	wrk_renewal_attached(&shell->renewal, session, shell->driver);
 }
 
 /*

@@ -512,13 +512,14 @@ int64_t fw_tls_left_s(const struct fw_tls *tls)
 int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 {
 	struct context *context = context_of(tls);
+	const struct fw_keys *held; /* by the session, where an exchange is under way */
 	struct fw_keys *keys;
 	int r;
 
 	if (context->config.key_file == NULL)
 		return reload_certificates(context, err);
-	fw_tls_settle(tls, false);
-	r = fw_keys_read(context->config.key_file, context->keys, &keys, err);
+	held = context->former != NULL ? context->former : context->keys;
+	r = fw_keys_read(context->config.key_file, held, &keys, err);
 	if (r < 0)
 		return r;
 	if (!context->config.is_server && fw_keys_first(keys, context->config.roles) == NULL) {
@@ -530,6 +531,7 @@ int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 			"the key file %s has no key for a %s; `fragctl key new --role %s` makes one",
 			context->config.key_file, role, role);
 	}
+	fw_tls_settle(tls, false);
 	if (context->config.is_server)
 		fw_keys_free(context->keys);
 	else

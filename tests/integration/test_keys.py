@@ -306,9 +306,8 @@ class Rotation(KeyTest):
         old = self.lines(self.key)
         self.new_key("frag.key", "--name", "second")
         self.put(self.key, self.lines(self.key)[::-1])
-        for p in (d, w):
-            self.hangup(p)
-            p.wait_line("SIGHUP: has read ")
+        self.hangup(d)  # and not the worker, whose session holds by the old key
+        d.wait_line("SIGHUP: has read ")
         late = self.worker("--key-file", self.key, "--name", "late")
         d.wait_line("worker late joined .* with the key second$")
         self.assertEqual(len([l for l in d.stderr.splitlines() if " joined " in l]), 2, "the first one stays")
@@ -447,6 +446,42 @@ class Rotation(KeyTest):
         w.wait_line("has revoked this worker: its key new is no longer in the key file; 1 host ends$")
         self.wait_until("the end of its host", lambda: not self.hosts())
 
+    def test_the_last_of_several_files_in_a_row_holds(self):
+        """The driver answers none of the exchanges until the worker has read its file for the last time."""
+        d, w = self.serve_one()
+        old = self.lines(self.own)
+        new = self.lines(self.new_key("new.key", "--name", "new", "--role", "worker"))
+        self.put(self.key, self.lines(self.key) + new)
+        self.hangup(d)
+        d.wait_line("SIGHUP: has read ")
+        d.signal(signal.SIGSTOP)
+        self.put(self.own, new)
+        self.hangup(w)
+        w.wait_line("SIGHUP: has read ")
+        self.put(self.own, [])
+        self.hangup(w)  # a file without a key changes nothing: the exchange goes on
+        w.wait_line("keeps the keys that it has: .* holds no key")
+        d.signal(signal.SIGCONT)
+        w.wait_line("the driver takes the key new, and the session goes on with it$")
+        d.wait_line("goes on with the key new in place of key old$")
+        d.signal(signal.SIGSTOP)
+        self.put(self.own, old)
+        self.hangup(w)
+        self.wait_until("the old one", lambda: w.stderr.count("SIGHUP: has read ") == 2)
+        self.put(self.own, new)
+        self.hangup(w)  # the driver may have taken the old one, so the new one is proven again
+        self.wait_until("the new one", lambda: w.stderr.count("SIGHUP: has read ") == 3)
+        d.signal(signal.SIGCONT)
+        self.wait_until("its proof", lambda: w.stderr.count("the driver takes the key new") == 2)
+        self.runs_on()
+        d.kill()
+        d.wait()
+        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        d.wait_line("joined from .* with the key new$")
+        w.wait_line("back at the driver")
+        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
+        self.runs_on()
+
     def test_an_exchanged_key_is_revoked_although_the_old_one_is_there(self):
         d, w = self.serve_one()
         first = self.lines(self.key)
@@ -472,9 +507,11 @@ class Rotation(KeyTest):
                           (right.replace("frag-key-1", "frag-key"), "line 1 is no key"),
                           (right.replace(" worker ", " client "), "has no key for a worker"),
                           ("", "holds no key"),
+                          (self.lines(self.new_key("a.key", "--name", "a", "--role", "worker"))[0] + right,
+                           refused % "a"),  # the first one is used
                           (right.replace(secret, other), refused % "old"),
                           (right.replace(" old ", " odl "), refused % "odl"),
-                          (self.lines(self.new_key("a.key", "--name", "a", "--role", "worker"))[0], refused % "a")):
+                          (self.lines(self.path("a.key"))[0], refused % "a")):
             with self.subTest(text=text.replace(secret, "...")):
                 seen = w.stderr.count("keeps the keys")
                 self.put(self.own, text)
