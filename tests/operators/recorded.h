@@ -409,7 +409,7 @@ static void run_drawn(const struct subject *s, const struct values *values)
 	uint32_t seed = 2;
 
 	for (int n = 0; n < DRAWN; n++) {
-		char changed[1024] = "", feed[1024] = "", head[1024];
+		char changed[1024] = "", feed[1024] = "", head[2056];
 		size_t at = 0;
 
 		for (size_t p = 0; p < s->type->param_count; p++) {
