@@ -48,6 +48,7 @@ void ctl_fail_document(int code, enum fragi_failure failure, const char *sentenc
 				      code, stdout);
 }
 
+FRAG_PRINTF(4, 0)
 static int fail(const char *program, int code, enum fragi_failure failure, const char *format,
 		va_list args)
 {

@@ -52,7 +52,7 @@ struct metric {
 };
 
 #define AT(type, metric, row)                                                                      \
-	(*(const type *)(const void *)((const char *)(row)->of + (metric)->offset))
+	(*(type const *)(const void *)((const char *)(row)->of + (metric)->offset))
 
 static void make_pairs(struct pairs *pairs)
 {

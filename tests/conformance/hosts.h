@@ -187,6 +187,7 @@ static inline void hosts_test(void (*test)(struct hosts *hosts))
  * Ends what ran before and prepares the fragments of a graph, whose first lines are here: the first
  * host gets fragment "one", the other one those of `second`, NULL: fragment "two".
  */
+FRAG_PRINTF(3, 0)
 static inline void prepare_text(struct hosts *hosts, const char *const *second, const char *format,
 				va_list arguments)
 {

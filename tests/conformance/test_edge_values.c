@@ -58,8 +58,8 @@ static void expect_same_collection(struct pair *pair, struct frag_collection *co
 
 EDGE_TEST(complex_numbers_cross)
 {
-	const double _Complex wide[2] = {CMPLX(1.5, -2.5), CMPLX(0, 3)};
-	const float _Complex narrow = CMPLXF(0.25f, -1.0f);
+	const double _Complex wide[2] = {1.5 - 2.5 * I, 3 * I};
+	const float _Complex narrow = 0.25f - 1.0f * I;
 
 	expect_same(pair, &frag_type_complex64, &narrow, sizeof(narrow));
 	expect_same(pair, &frag_type_complex128, wide, sizeof(wide[0]));

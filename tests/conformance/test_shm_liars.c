@@ -360,7 +360,7 @@ LIAR_TEST(shm_liars, a_peer_that_speaks_where_none_speaks_is_lost)
 
 /* Limits. */
 
-static int works_within(int resource, rlim_t limit)
+static int works_within(__rlimit_resource_t resource, rlim_t limit)
 {
 	const struct rlimit most = {limit, limit};
 	struct host host = {0};

@@ -145,8 +145,12 @@ static int asker_compute(void *state, struct frag_tick *tick)
 	cr_expect_eq(frag_condition_event_state(s->event),
 		     s->ticks == 0 ? FRAG_EVENT_READY : FRAG_EVENT_DONE);
 	note_add(note_of(0), 0);
-	cr_expect_eq(frag_condition_set_event_state(s->event, FRAG_EVENT_NEVER + 1), -EINVAL);
-	cr_expect_eq(frag_condition_set_event_state(s->event, FRAG_EVENT_READY - 1), -EINVAL);
+	cr_expect_eq(frag_condition_set_event_state(s->event,
+						    (enum frag_event_state)(FRAG_EVENT_NEVER + 1)),
+		     -EINVAL);
+	cr_expect_eq(frag_condition_set_event_state(s->event,
+						    (enum frag_event_state)(FRAG_EVENT_READY - 1)),
+		     -EINVAL);
 	if (++s->ticks == 5)
 		return frag_condition_set_event_state(s->event, FRAG_EVENT_NEVER);
 	frag_condition_set_event_state(s->event, FRAG_EVENT_WAITING);

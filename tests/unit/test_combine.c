@@ -426,10 +426,10 @@ Test(combine, the_shorter_of_two_periods_counts)
 
 Test(combine, combinations_of_a_plugin_and_of_combinations)
 {
-	static const char *const terms[] = {"{type: at_least, least: 2, terms: [a, b, c]}",
-					    "{type: at_least, least: 3, terms: [a, b, c]}",
-					    "{type: or, name: o, terms: [c, b]}, {type: at_least, "
-					    "least: 2, terms: [a, o]}"};
+	static const char *const terms[] = {
+		"{type: at_least, least: 2, terms: [a, b, c]}",
+		"{type: at_least, least: 3, terms: [a, b, c]}",
+		"{type: or, name: o, terms: [c, b]}, {type: at_least, least: 2, terms: [a, o]}"};
 	static const uint64_t ticks[] = {3, 0, 3};
 	struct rig rig;
 	char text[700];

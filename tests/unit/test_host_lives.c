@@ -75,7 +75,7 @@ static void show_action(const struct host_action *a)
 		fprintf(transcript, "  lease until %" PRId64 "\n", a->lease_until_ns);
 		break;
 	case HOST_DO_LOG:
-		fprintf(transcript, "  %s: %s\n", fragi_log_level_name(a->level), a->text);
+		fprintf(transcript, "  %s: %s\n", fragi_log_level_name((int)a->level), a->text);
 		break;
 	case HOST_DO_EXIT:
 		fprintf(transcript, "  exit %d%s\n", a->exit_code,

@@ -139,6 +139,7 @@ static const char *const words[] = {
 	"8796093022209",
 };
 
+FRAG_PRINTF(3, 4)
 static void print_result(const char *what, int r, const char *format, ...)
 {
 	va_list args;

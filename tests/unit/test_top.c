@@ -236,7 +236,7 @@ Test(top, what_a_person_chooses)
 	struct ctl_top top = view_of(apps, 2);
 	char *text;
 
-	EXPECT(&top, "2 applications", "quiet", "\n endoscopy" + 2);
+	EXPECT(&top, "2 applications", "quiet", &"\n endoscopy"[2]);
 	top.order = CTL_TOP_RATE;
 	text = screen(&top);
 	cr_expect_lt(strstr(text, "berblick"), strstr(text, "fragment1.video  "), "%s", text);

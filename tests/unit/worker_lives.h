@@ -139,7 +139,7 @@ static inline void show_action(const struct wrk_action *a)
 		fprintf(transcript, "  examine\n");
 		break;
 	case WRK_DO_LOG:
-		fprintf(transcript, "  %s: %s%s%s\n", fragi_log_level_name(a->level),
+		fprintf(transcript, "  %s: %s%s%s\n", fragi_log_level_name((int)a->level),
 			a->subject != NULL ? a->subject : "", a->subject != NULL ? ": " : "",
 			a->text);
 		break;

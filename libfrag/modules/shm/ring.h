@@ -84,8 +84,7 @@ void shm_ring_unmap(struct shm_ring_in *in);
  * Room for a record of that size, or NULL: the ring is full. in: the peer's channel, which tells
  * how far it has read; what it says is not believed beyond what is possible, and only looked at
  * when there is no room otherwise, because it would have to come from the peer's core. Before the
- * peer's channel is mapped there is no room: what the peer reads first, it reads after what this
- * host says in its own channel.
+ * peer's channel is mapped the ring takes no more than it holds.
  */
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes);
 /* Shows the record that was written to the room, but for its head, to the peer. */

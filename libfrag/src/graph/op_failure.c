@@ -12,6 +12,7 @@ const char *fragi_op_own_error(const struct frag_op *op)
 	return op->failed.text != NULL ? op->failed.text->text : "";
 }
 
+FRAG_PRINTF(4, 0)
 static int fail(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
 		va_list args)
 {
