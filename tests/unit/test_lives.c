@@ -69,9 +69,10 @@ static void draw_deeds(struct drawn *d)
 		put(d, ", pend_at: %u", 1 + draw(d, 3));
 	if (one_in(d, 10))
 		put(d, ", disable_at: %u", 2 + draw(d, 4));
-	if (one_in(d, 3))
-		put(d, ", enable_at: %u, enable: %c", 1 + draw(d, 3),
-		    (char)('a' + draw(d, (uint32_t)d->ops)));
+	if (one_in(d, 3)) {
+		put(d, ", enable_at: %u", 1 + draw(d, 3));
+		put(d, ", enable: %c", (char)('a' + draw(d, (uint32_t)d->ops)));
+	}
 }
 
 static void draw_parameters(struct drawn *d, int i)
@@ -113,9 +114,9 @@ static void draw_input_condition(struct drawn *d, char kind)
 		put(d, "}, ");
 		return;
 	case 1:
-		put(d,
-		    "{type: expiring_message_available, receiver: %s, max_batch_size: %u, max_delay_ns: %ums}, ",
-		    input, 1 + draw(d, 4), 2 + draw(d, 15));
+		put(d, "{type: expiring_message_available, receiver: %s, max_batch_size: %u, ",
+		    input, 1 + draw(d, 4));
+		put(d, "max_delay_ns: %ums}, ", 2 + draw(d, 15));
 		return;
 	case 2:
 		put(d, "{type: downstream_affordable, min_size: %u}, ", 1 + draw(d, 2));
@@ -124,14 +125,14 @@ static void draw_input_condition(struct drawn *d, char kind)
 		put(d, "{type: multi_message_available, min_sum: %u}, ", 1 + draw(d, 5));
 		return;
 	case 4:
-		put(d,
-		    "{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [%u, %u]}, ",
-		    1 + draw(d, 3), 1 + draw(d, 3));
+		put(d, "{type: multi_message_available, sampling_mode: PerReceiver, ");
+		put(d, "min_sizes: [%u, ", 1 + draw(d, 3));
+		put(d, "%u]}, ", 1 + draw(d, 3));
 		return;
 	default:
-		put(d,
-		    "{type: multi_message_available_timeout, min_sum: %u, execution_frequency: %ums, tolerance: %ums}, ",
-		    2 + draw(d, 4), 4 + draw(d, 10), draw(d, 4));
+		put(d, "{type: multi_message_available_timeout, min_sum: %u, ", 2 + draw(d, 4));
+		put(d, "execution_frequency: %ums, ", 4 + draw(d, 10));
+		put(d, "tolerance: %ums}, ", draw(d, 4));
 	}
 }
 
@@ -164,8 +165,10 @@ static void draw_timing(struct drawn *d, bool is_aligned)
 			put(d, "default: %u, ", draw(d, 9));
 		return;
 	}
-	if (!is_aligned)
-		put(d, "take: %s, age: %ums, ", PICK(d, "every", "latest_within"), 2 + draw(d, 30));
+	if (!is_aligned) {
+		put(d, "take: %s, ", PICK(d, "every", "latest_within"));
+		put(d, "age: %ums, ", 2 + draw(d, 30));
+	}
 	put(d, "missing: %s, ", PICK(d, "wait", "skip", "reuse_last"));
 }
 
@@ -203,14 +206,17 @@ static void draw_op(struct drawn *d, int i)
 	if (kind == 's' && one_in(d, 8))
 		put(d, "out: {condition: none}");
 	put(d, "}");
-	if (is_aligned)
-		put(d, ", align: {window: %ums, timeout: %ums}", 1 + draw(d, 9), 5 + draw(d, 20));
-	else if (kind == 't' && !is_timed && one_in(d, 4))
+	if (is_aligned) {
+		put(d, ", align: {window: %ums, ", 1 + draw(d, 9));
+		put(d, "timeout: %ums}", 5 + draw(d, 20));
+	} else if (kind == 't' && !is_timed && one_in(d, 4))
 		put(d, ", or_combine_port_conditions: [a, b]");
-	if (kind != 's' && one_in(d, 4))
-		put(d, ", deadline: {budget: %ums, from: %s}", 1 + draw(d, 12),
+	if (kind != 's' && one_in(d, 4)) {
+		put(d, ", deadline: {budget: %ums", 1 + draw(d, 12));
+		put(d, ", from: %s}",
 		    PICK(d, "tick", "acquisition, on_miss: drop", "acquisition, on_miss: stop",
 			 "acquisition"));
+	}
 	put(d, "}\n");
 }
 
@@ -245,11 +251,13 @@ static void draw_path(struct drawn *d)
 	for (int i = 0; i < d->flow_count; i++)
 		if (d->flows[i].to == middle)
 			first = d->flows[i].from;
+	const char *on_miss = PICK(d, "count", "drop", "stop");
+
 	put(d, "deadlines: [{path: [");
 	if (first != middle)
 		put(d, "%c, ", (char)('a' + first));
 	put(d, "%c, %c], budget: %ums, on_miss: %s}]\n", (char)('a' + middle),
-	    (char)('a' + d->flows[last].to), 1 + draw(d, 15), PICK(d, "count", "drop", "stop"));
+	    (char)('a' + d->flows[last].to), 1 + draw(d, 15), on_miss);
 }
 
 static void draw_flows(struct drawn *d)
@@ -279,10 +287,11 @@ static void draw_data(struct drawn *d)
 	draw_flows(d);
 	if (one_in(d, 3))
 		draw_path(d);
-	if (one_in(d, 5))
-		put(d,
-		    "tracking: {num_start_messages_to_skip: %u, num_last_messages_to_discard: %u, probes: [%c]}\n",
-		    draw(d, 2), draw(d, 2), (char)('a' + draw(d, (uint32_t)d->ops)));
+	if (one_in(d, 5)) {
+		put(d, "tracking: {num_start_messages_to_skip: %u, ", draw(d, 2));
+		put(d, "num_last_messages_to_discard: %u, ", draw(d, 2));
+		put(d, "probes: [%c]}\n", (char)('a' + draw(d, (uint32_t)d->ops)));
+	}
 	if (one_in(d, 10))
 		put(d, "data_loggers: {log: {type: scribe, log_inputs: %s}}\n",
 		    PICK(d, "true", "false"));
@@ -300,8 +309,9 @@ static void draw_steps(struct drawn *d)
 	for (int i = 0; i < d->ops; i++) {
 		const char kind = d->kinds[i] = i == 0 ? 's' : "ppccml"[draw(d, i == 1 ? 4 : 6)];
 
-		put(d, "  %c: {type: %s, parameters: {done: %u, turns: %u", (char)('a' + i),
-		    types[(int)kind], 3 + draw(d, 6), 1 + draw(d, 6));
+		put(d, "  %c: {type: %s, parameters: {done: %u", (char)('a' + i), types[(int)kind],
+		    3 + draw(d, 6));
+		put(d, ", turns: %u", 1 + draw(d, 6));
 		if (one_in(d, 6))
 			put(d, ", sleep_ms: %u", 1 + draw(d, 9));
 		if (one_in(d, 12))
@@ -323,9 +333,10 @@ static void draw_steps(struct drawn *d)
 			    1 + draw(d, 3));
 		put(d, "  - {from: %c.__output_exec__, to: %c.__input_exec__", (char)('a' + from),
 		    (char)('a' + i));
-		if (one_in(d, 3))
-			put(d, ", capacity: %u, policy: %s", 1 + draw(d, 3),
-			    PICK(d, "block", "pop", "reject"));
+		if (one_in(d, 3)) {
+			put(d, ", capacity: %u", 1 + draw(d, 3));
+			put(d, ", policy: %s", PICK(d, "block", "pop", "reject"));
+		}
 		put(d, "}\n");
 		if (i > 1 && one_in(d, 2))
 			put(d, "  - %c.__output_exec__ -> %c.__input_exec__\n",

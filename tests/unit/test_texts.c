@@ -456,10 +456,11 @@ static void draw_tensors(struct frag_message *message)
 	static const char *const names[] = {NULL, "boxes", "mask"};
 
 	for (uint32_t i = draw(4); i-- > 0;) {
-		int64_t shape[3] = {draw(4), 1 + draw(3), 2};
+		const uint32_t rows = draw(4);
+		int64_t shape[3] = {rows, 1 + draw(3), 2};
 		struct frag_tensor *tensor;
-		int r = frag_tensor_create(NULL, dtypes[draw(FRAG_COUNT_OF(dtypes))],
-					   (int32_t)draw(4), shape, &tensor);
+		const struct frag_dtype dtype = dtypes[draw(FRAG_COUNT_OF(dtypes))];
+		int r = frag_tensor_create(NULL, dtype, (int32_t)draw(4), shape, &tensor);
 
 		fprintf(out, "  tensor %d", r);
 		if (r < 0)
@@ -501,8 +502,11 @@ static struct frag_message *draw_message(void)
 			break;
 	draw_tensors(message);
 	draw_metadata(message);
-	if (draw(2) == 0)
-		frag_message_set_acquisition(message, (int64_t)draw(100000), draw(4));
+	if (draw(2) == 0) {
+		const int64_t acquired_ns = draw(100000);
+
+		frag_message_set_acquisition(message, acquired_ns, draw(4));
+	}
 	if (draw(2) == 0)
 		frag_message_set_sequence(message, draw(300));
 	if (draw(3) == 0)
