@@ -60,7 +60,7 @@ static uint64_t allowed_ns(const struct fragi_look *look, const struct fragi_loo
 	if (from == NULL || to == NULL || from->host == to->host || from->promised_mhz == 0 ||
 	    flow->latency.count == 0)
 		return 0;
-	return (uint64_t)((double)flow->capacity * 1e12 / (double)from->promised_mhz);
+	return fragi_whole((double)flow->capacity * 1e12 / (double)from->promised_mhz);
 }
 
 static void print_flow(const struct fragi_look_flow *flow, uint64_t ns, FILE *out)
@@ -102,8 +102,7 @@ static void json_operator(struct ctl_json *json, const struct fragi_look *look,
 	ctl_json_open(json, NULL, '{');
 	ctl_json_text(json, "operator", op->name);
 	ctl_json_unsigned(json, "promised_mhz", op->promised_mhz);
-	ctl_json_unsigned(json, "measured_mhz",
-			  (unsigned long long)(measured_hz(look, op) * 1000 + 0.5));
+	ctl_json_unsigned(json, "measured_mhz", fragi_whole(measured_hz(look, op) * 1000 + 0.5));
 	ctl_json_unsigned(json, "budget_ns", op->budget_ns);
 	ctl_json_unsigned(json, "compute_p50_ns", op->compute.p50);
 	ctl_json_close(json, '}');

@@ -229,3 +229,27 @@ Test(units, of_many_names_a_sentence_has_three_and_a_count)
 	}
 	cr_expect_str_eq(small, "b0; ...", "a cut is marked");
 }
+
+Test(units, numbers_without_their_fraction)
+{
+	static const struct {
+		double number;
+		uint64_t whole;
+	} rows[] = {
+		{-INFINITY, 0},
+		{-1, 0},
+		{NAN, 0},
+		{0, 0},
+		{0.9, 0},
+		{1, 1},
+		{1.9, 1},
+		{0x1p63, (uint64_t)1 << 63},
+		{0x1.fffffffffffffp63, UINT64_MAX - 2047},
+		{0x1p64, UINT64_MAX},
+		{1e300, UINT64_MAX},
+		{INFINITY, UINT64_MAX},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
+		cr_expect_eq(fragi_whole(rows[i].number), rows[i].whole, "row %zu", i);
+}

@@ -86,7 +86,7 @@ static const char *flow_text(const struct drv_app *app, size_t index)
 
 static uint64_t a_second(uint64_t count, int64_t ns)
 {
-	return (uint64_t)((double)count * 1e9 / (double)ns + 0.5);
+	return fragi_whole((double)count * 1e9 / (double)ns + 0.5);
 }
 
 /* The numbers come first: an event is cut where a flow has long names. */

@@ -2,6 +2,8 @@
 #include <driverd/core/state.h>
 #include <driverd/core/view/look.h>
 
+#include <base/units.h>
+
 /* What C composes may have any timing. */
 static bool is_timed(const struct drv_app *app, uint32_t fragment,
 		     const struct fragi_spec_operator *op)
@@ -41,7 +43,7 @@ int drv_promises_find(const struct drv_app *app, struct drv_promise *promises, s
 		const struct fragi_predicted_op *promised =
 			&prediction.ops[prediction.first_op[op.fragment] + op.number];
 
-		promises[i].rate_mhz = (uint64_t)(promised->demand * 1000 + 0.5);
+		promises[i].rate_mhz = fragi_whole(promised->demand * 1000 + 0.5);
 		promises[i].budget_ns = (uint64_t)promised->budget_ns;
 	}
 	fragi_prediction_fini(&prediction);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include <base/units.h>
+
 /*
  * The summary of an application that has ended: the rows of its view, copied into its arena. The
  * counts of rows in the summary say how far that has come.
@@ -66,7 +68,7 @@ static int report_operator(struct drv_app *app, struct drv_view_operator *op)
 	/* what its rates and budgets promised */
 	if (at->prediction.ops != NULL) {
 		predicted = &at->prediction.ops[at->prediction.first_op[op->fragment] + op->number];
-		op->row.predicted_rate_mhz = (uint64_t)(predicted->rate * 1000 + 0.5);
+		op->row.predicted_rate_mhz = fragi_whole(predicted->rate * 1000 + 0.5);
 		op->row.budget_ns = (uint64_t)predicted->budget_ns;
 	}
 	at->operators[op->number] = op->row;

@@ -67,4 +67,15 @@ FRAGI_API bool fragi_same_choice(const char *a, const char *b);
 FRAGI_API const char *fragi_advise(char *out, size_t size, const char *word, const char *what,
 				   const char *const *names, size_t count);
 
+/*
+ * What a number made of others' counts is without its fraction: 0 below 0 and where it is none,
+ * UINT64_MAX beyond that. A cast alone says nothing of these.
+ */
+static inline uint64_t fragi_whole(double number)
+{
+	if (!(number > 0))
+		return 0;
+	return number < 0x1p64 ? (uint64_t)number : UINT64_MAX;
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/units.h>
 #include <track/verdict.h>
 
 /*
@@ -177,7 +178,7 @@ static void look_at_operator(struct search *s, uint32_t i)
 	expected = (double)symptom.wanted_mhz * (double)lasted_ns / 1e12;
 	if (ticks * 1000 >= expected * (1000 - RATE_SHORT) || ticks + TICKS_SHORT > expected)
 		return;
-	symptom.is_mhz = (uint64_t)(ticks * 1e12 / (double)lasted_ns);
+	symptom.is_mhz = fragi_whole(ticks * 1e12 / (double)lasted_ns);
 	symptom.per_mille = (uint32_t)(1000 - ticks * 1000 / expected);
 	add(s, symptom);
 }
@@ -194,15 +195,15 @@ static void look_at_flow(struct search *s, uint32_t i)
 	symptom.op = flow->receiver;
 	drops = fragi_drops_unwanted(flow->dropped,
 				     flow->policy != NULL && strcmp(flow->policy, "latest") == 0);
-	symptom.wanted_mhz = (uint64_t)((double)flow->sent * to_mhz);
+	symptom.wanted_mhz = fragi_whole((double)flow->sent * to_mhz);
 	if (flow->lost > 0) {
 		symptom.kind = FRAGI_SYMPTOM_LOST;
-		symptom.is_mhz = (uint64_t)((double)flow->lost * to_mhz);
+		symptom.is_mhz = fragi_whole((double)flow->lost * to_mhz);
 		symptom.per_mille = 1000;
 		add(s, symptom);
 	} else if (drops >= DROPS_MIN && drops * 1000 >= flow->sent * DROPS_SHARE) {
 		symptom.kind = FRAGI_SYMPTOM_DROPS;
-		symptom.is_mhz = (uint64_t)((double)drops * to_mhz);
+		symptom.is_mhz = fragi_whole((double)drops * to_mhz);
 		symptom.per_mille =
 			drops < flow->sent ? (uint32_t)(drops * 1000 / flow->sent) : 1000;
 		add(s, symptom);

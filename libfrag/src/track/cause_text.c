@@ -95,7 +95,7 @@ static const char *time_text(struct writing *w, uint64_t ns)
 
 static uint64_t per_second(const struct writing *w, uint64_t ns)
 {
-	return (uint64_t)((double)ns * 1e9 / (double)w->look->window_ns);
+	return fragi_whole((double)ns * 1e9 / (double)w->look->window_ns);
 }
 
 static const char *ms_a_second(struct writing *w, uint64_t ns)
@@ -105,7 +105,7 @@ static const char *ms_a_second(struct writing *w, uint64_t ns)
 
 static uint64_t op_rate_mhz(const struct writing *w, uint32_t op)
 {
-	return (uint64_t)((double)op_at(w, op)->ticks * 1e12 / (double)w->look->window_ns);
+	return fragi_whole((double)op_at(w, op)->ticks * 1e12 / (double)w->look->window_ns);
 }
 
 static const char *threads(struct writing *w, uint32_t count)
@@ -185,7 +185,7 @@ static const char *link_clause(struct writing *w)
 	bool crosses = fragi_look_flow_crosses(w->look, w->v->flow);
 	const char *name = flow_name(w, w->v->flow), *each = "", *full = "";
 	const char *delivered =
-		rate(w, (uint64_t)((double)flow->delivered * 1e12 / (double)w->look->window_ns));
+		rate(w, fragi_whole((double)flow->delivered * 1e12 / (double)w->look->window_ns));
 	double bytes = (double)per_second(w, flow->bytes);
 
 	if (flow->latency.count > 0)

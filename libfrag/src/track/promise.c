@@ -15,7 +15,7 @@ static uint64_t measured_rate_mhz(const struct fragi_summary_operator *op)
 	double lasted_s = ((double)op->time_ns + (double)op->waiting_ns) / 1e9;
 
 	return op->compute.count >= TICKS_MIN && lasted_s > 0
-		       ? (uint64_t)((double)op->compute.count / lasted_s * 1000 + 0.5)
+		       ? fragi_whole((double)op->compute.count / lasted_s * 1000 + 0.5)
 		       : 0;
 }
 
