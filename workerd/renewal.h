@@ -7,9 +7,10 @@
 
 /*
  * The exchange of this worker's key while its session goes on. The key file was read again, and the
- * key of the session is not in it any more: a second connection proves the new key to the driver
- * and names the session. If the driver takes it, the session goes on with the new key. If not, as
- * after a typing mistake, this worker keeps the keys that it had. Zeroed: nothing is exchanged.
+ * key that this worker uses now is not the session's: a second connection proves the new key to the
+ * driver and names the session. If the driver takes it, the session goes on with the new key. If
+ * not, as after a typing mistake, this worker keeps the keys that it had. Zeroed: nothing is
+ * exchanged.
  */
 struct wrk_renewal {
 	/* constant */

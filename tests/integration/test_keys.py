@@ -414,6 +414,17 @@ class Rotation(KeyTest):
         self.assertEqual(self.hosts(), self.host)
         self.assertRegex(self.ask("list"), r"(?m)^steady +running ")
 
+    def goes_on_at_the_next_driver(self, d, w):
+        """It has proven the new key, and adopts what runs. Returns it."""
+        d.kill()
+        d.wait()
+        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        d.wait_line("joined from .* with the key new$")
+        w.wait_line("back at the driver")
+        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
+        self.runs_on()
+        return d
+
     def test_a_worker_exchanges_its_key_and_nothing_ends(self):
         """As OPERATIONS says it: the driver gets the new key, then the worker, and the driver forgets the old one."""
         d, w = self.serve_one()
@@ -432,14 +443,7 @@ class Rotation(KeyTest):
         self.runs_on()
         self.hangup(w)  # with nothing new
         self.wait_until("again", lambda: w.stderr.count("SIGHUP: has read ") == 2)
-        # the next driver has proven the new key, and adopts what runs
-        d.kill()
-        d.wait()
-        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
-        d.wait_line("joined from .* with the key new$")
-        w.wait_line("back at the driver")
-        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
-        self.runs_on()
+        d = self.goes_on_at_the_next_driver(d, w)
         self.assertEqual(w.stderr.count("the driver takes"), 1)
         self.put(self.key, both[:-1])
         self.hangup(d)
@@ -474,13 +478,7 @@ class Rotation(KeyTest):
         d.signal(signal.SIGCONT)
         self.wait_until("its proof", lambda: w.stderr.count("the driver takes the key new") == 2)
         self.runs_on()
-        d.kill()
-        d.wait()
-        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
-        d.wait_line("joined from .* with the key new$")
-        w.wait_line("back at the driver")
-        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
-        self.runs_on()
+        self.goes_on_at_the_next_driver(d, w)
 
     def test_an_exchanged_key_is_revoked_although_the_old_one_is_there(self):
         d, w = self.serve_one()
