@@ -657,6 +657,61 @@ GPU_TEST(ops_onnxruntime, frames_of_several_flows_on_a_gpu)
 	cr_expect(is_logged("run asynchronous 3\n") && is_logged("run asynchronous 4\n"));
 }
 
+/*
+ * Each model gets as many frames as it takes, the last one again where it takes more than there
+ * are. A frame's results are its own whatever the others take.
+ */
+static void run_two_models(const char *first, const char *second, const char *takes, int frames)
+{
+	struct frag_harness *h;
+
+	write_model(model_path, first);
+	write_model(other_path, second);
+	snprintf(paths, sizeof(paths), "{a: %s, b: %s}", model_path, other_path);
+	h = frag_harness_create(&inference_inference_type,
+				FRAG_ARGS({"backend", "onnxruntime"}, {"model_path_map", paths},
+					  {"pre_processor_map", takes}, {"batch", "{size: 5}"},
+					  {"inference_map", "{a: boxes, b: corners}"}),
+				NULL);
+	cr_assert_not_null(h);
+	for (int i = 0; i < frames; i++) {
+		struct frag_message *m = frag_message_create();
+
+		frag_message_add_tensor(m, "image", host_rows(1, (float)i));
+		frag_message_add_tensor(m, "other", host_rows(1, (float)(100 + i)));
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	}
+	cr_assert_eq(frag_harness_tick(h), 0, "%s of %d: %s", takes, frames, frag_harness_error(h));
+	for (int i = 0; i < frames; i++) {
+		float other = (float)(strstr(takes, "other") != NULL ? 100 + i : i);
+		struct frag_message *m = NULL;
+
+		cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+		cr_expect(dl(m, "boxes")->shape[0] == 1 && dl(m, "corners")->shape[0] == 1);
+		cr_expect_float_eq(element(m, "boxes", 0), (float)i, 0, "%s, %d", takes, i);
+		cr_expect_float_eq(element(m, "corners", 0), other, 0, "%s, %d", takes, i);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+}
+
+Test(ops_onnxruntime, models_of_a_batch_take_different_numbers_of_frames)
+{
+	const char *three = "engine of tests\nrows\ninput image 1 3 3\noutput boxes 1 3 2\n";
+	const char *const models[] = {rows_models[0], rows_models[1], rows_models[2], three};
+
+	for (int frames = 2; frames <= 5; frames += frames == 3 ? 2 : 1) {
+		for (size_t a = 0; a < FRAG_COUNT_OF(models); a++) {
+			for (size_t b = 0; b < FRAG_COUNT_OF(models); b++) {
+				run_two_models(models[a], models[b], "{a: image, b: image}",
+					       frames);
+				run_two_models(models[a], models[b], "{a: image, b: other}",
+					       frames);
+			}
+		}
+	}
+}
+
 /* Frames of one run have one shape; those of another, and of later ticks, may have another. */
 Test(ops_onnxruntime, batches_may_differ_in_their_shape)
 {

@@ -196,6 +196,47 @@ static int need_memory(struct batch_input *input, struct frag_device device,
 		     : 0;
 }
 
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
+{
+	return b == 0 ? a : greatest_common_divisor(b, a % b);
+}
+
+/*
+ * Settles how many rows a run has: those of its frames, and for models of a fixed number of inputs
+ * the last frame again until it is a multiple of what each of them takes.
+ */
+static int count_rows(struct batch *batch, const struct network *networks, size_t count,
+		      struct frag_err *err)
+{
+	int64_t multiple = 1;
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < networks[i].input_count && networks[i].active; k++) {
+			const struct inference_tensor *wanted = &networks[i].model->inputs[k];
+			const struct frag_tensor *tensor = find(batch->frames[batch->first].message,
+								networks[i].inputs[k].name);
+			const struct frag_dltensor *dl =
+				tensor != NULL ? frag_tensor_dl(tensor) : NULL;
+			int64_t step;
+
+			if (dl == NULL || wanted->ndim <= 0 || wanted->shape[0] <= 1)
+				continue;
+			step = wanted->shape[0];
+			if (dl->ndim == wanted->ndim && dl->shape[0] > 0)
+				step /= greatest_common_divisor(step, dl->shape[0]);
+			step /= greatest_common_divisor(multiple, step);
+			if (step > BATCH_ROWS_MAX / multiple)
+				return frag_err_set(
+					err, -E2BIG,
+					"the models of the batch take numbers of frames of which no multiple up to %d is common; export them with any number, or with the same",
+					BATCH_ROWS_MAX);
+			multiple *= step;
+		}
+	}
+	batch->rows = (batch->count + (size_t)multiple - 1) / (size_t)multiple * (size_t)multiple;
+	return 0;
+}
+
 /* Copies the tensors of one name side by side, and adds them to the message of the batch. */
 static int gather(struct batch *batch, struct batch_input *input,
 		  const struct inference_tensor *wanted, struct frag_device device, void *stream,
@@ -205,7 +246,7 @@ static int gather(struct batch *batch, struct batch_input *input,
 	struct frag_dltensor all;
 	int64_t shape[FRAG_TENSOR_NDIM_MAX + 1], lead = 1;
 	struct frag_tensor *tensor;
-	size_t bytes, rows;
+	size_t bytes;
 	int r = check(batch, input->name, device, err);
 
 	if (r < 0)
@@ -222,21 +263,15 @@ static int gather(struct batch *batch, struct batch_input *input,
 		memcpy(shape + 1, dl->shape, (size_t)dl->ndim * sizeof(*shape));
 		all.ndim = dl->ndim + 1;
 	}
-	/* A model of a fixed number of inputs gets as many: the last frame again. */
-	rows = batch->count;
-	if (wanted->ndim > 0 && wanted->shape[0] > 1)
-		while (lead > 0 && (int64_t)rows * lead % wanted->shape[0] != 0)
-			rows++;
-	batch->rows = rows;
-	r = need_memory(input, device, dl->dtype, rows * bytes, err);
-	for (size_t i = 0; i < rows && r == 0; i++) {
+	r = need_memory(input, device, dl->dtype, batch->rows * bytes, err);
+	for (size_t i = 0; i < batch->rows && r == 0; i++) {
 		size_t frame = batch->first + (i < batch->count ? i : batch->count - 1);
 
 		r = copy(find(batch->frames[frame].message, input->name),
 			 (char *)(uintptr_t)frag_tensor_data(input->memory) + i * bytes, device,
 			 stream, err);
 	}
-	shape[0] = (int64_t)rows * lead;
+	shape[0] = (int64_t)batch->rows * lead;
 	all.data = (void *)(uintptr_t)frag_tensor_data(input->memory);
 	if (r == 0)
 		r = frag_tensor_wrap(&all, NULL, NULL, &tensor);
@@ -270,6 +305,7 @@ int batch_next(struct batch *batch, const struct network *networks, size_t count
 	batch->message = frag_message_create();
 	if (batch->message == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory for a batch");
+	r = count_rows(batch, networks, count, err);
 	for (size_t i = 0; i < count && r == 0; i++) {
 		for (size_t k = 0; k < networks[i].input_count && r == 0; k++) {
 			const char *name = networks[i].inputs[k].name;

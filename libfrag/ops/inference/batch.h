@@ -12,6 +12,7 @@
 #define BATCH_SIZE_MAX 64
 #define BATCH_FLOWS_MAX 64
 #define BATCH_INPUTS_MAX 16
+#define BATCH_ROWS_MAX 65536
 
 struct batch_frame {
 	const struct frag_message *message; /* borrowed until the tick is over */
