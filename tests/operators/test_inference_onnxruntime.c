@@ -311,6 +311,26 @@ Test(ops_onnxruntime, a_message_switches_models)
 	frag_harness_destroy(h);
 }
 
+/* A model that has not run yet runs in its first tick, whichever that is. */
+Test(ops_onnxruntime, a_model_that_was_off_has_results_when_it_is_on)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, small);
+	h = make(FRAG_ARGS({"temporal_map", "{a: 1000}"}));
+	frag_harness_give(h, "receivers", with_activation("a: 0"));
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_expect_lt(frag_harness_take(h, "transmitter", &m), 0);
+	m = run_once(h, host_rows(1, 7.0f));
+	cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0);
+	frag_message_unref(m);
+	m = run_once(h, host_rows(1, 9.0f));
+	cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0, "it runs in every 1000 ticks");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 /* Ticks until the log of a change was written, or too often. Returns the first element. */
 static float until_replaced(struct frag_harness *h, float expected)
 {
@@ -359,6 +379,25 @@ Test(ops_onnxruntime, a_model_is_replaced_while_it_runs)
 		frag_message_unref(m);
 	}
 	cr_expect(!in->loader.is_begun);
+	frag_harness_destroy(h);
+}
+
+/* Also between two ticks in which it is due: there is a result in each. */
+Test(ops_onnxruntime, a_model_that_runs_seldom_is_replaced)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+	struct inference *in;
+
+	write_model(model_path, small);
+	write_model(other_path, "engine of tests\ninput image 1 1 3\noutput boxes 1 1 2\n"
+				"output more 1 1 2\noutput scores 1 1\n");
+	h = make(FRAG_ARGS({"temporal_map", "{a: 1000000}"}));
+	m = run_once(h, host_rows(1, 7.0f));
+	frag_message_unref(m);
+	in = frag_harness_state(h);
+	in->model = 2;
+	cr_expect_float_eq(until_replaced(h, 9.0f), 9.0f, 0);
 	frag_harness_destroy(h);
 }
 

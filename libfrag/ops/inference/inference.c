@@ -290,9 +290,11 @@ static int emit_batch(const struct inference *in, struct frag_tick *tick)
 	return err.code != 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : r;
 }
 
+/* A model without results, such as one that was off or has been replaced, is due at once. */
 static bool is_due(const struct network *network, const struct frag_tick *tick)
 {
-	return network->active && frag_tick_count(tick) % (uint64_t)network->every == 0;
+	return network->active && (network->outputs[0].tensor == NULL ||
+				   frag_tick_count(tick) % (uint64_t)network->every == 0);
 }
 
 /*
