@@ -523,6 +523,9 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 	write_model(model_path, small);
 	frag_harness_destroy(make(FRAG_ARGS({"infer_on_cpu", "false"}, {"backend", "onnxrt"})));
 	cr_expect(is_logged("session cuda device_id=0"));
+	cr_assert_eq(unlink(log_path), 0);
+	frag_harness_destroy(make(FRAG_ARGS(ON_GPU, {"backend", "trt"})));
+	cr_expect(is_logged("session cuda device_id=0"), "provider decides, as the advice says");
 	h = make(FRAG_ARGS({"device_map", "{a: 1}"}, {"gpu_memory", "1 MiB"}));
 	cr_expect(is_logged("session cuda device_id=1") && is_logged("gpu_mem_limit=1048576"));
 	tick_fails(h, "image", rows(GPU, 1, 1.0f),

@@ -219,6 +219,8 @@ static int choose_device(const struct inference *in, struct frag_op *op, const c
 			"device_map puts the model %s on \"%s\"; write cpu, gpu or the number of a GPU",
 			model, device);
 	}
+	if (strcmp(in->provider, "cuda") == 0)
+		implied = INFERENCE_CUDA;
 	out->provider = !on_gpu ? INFERENCE_CPU
 			: strcmp(in->provider, "tensorrt") == 0 || implied == INFERENCE_TENSORRT
 				? INFERENCE_TENSORRT
