@@ -596,8 +596,44 @@ GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)
 		"other users may write to the folder /tmp/frag-onnxruntime-");
 	refused(FRAG_ARGS({"backend", "trt"}, {"dla_core", "0"}, {"dla_gpu_fallback", "false"}),
 		"lets the GPU do what DLA cannot");
+	cr_assert_eq(chmod(cache, 0700), 0);
+	snprintf(made, sizeof(made), "%s/Fake_0-1.31.1", cache);
+	cr_assert_eq(chmod(made, 0777), 0);
+	refused(FRAG_ARGS({"backend", "trt"}, {"engine_cache", cache}), "Fake_0-1.31.1, and an");
 	snprintf(made, sizeof(made), "rm -r '%s'", cache);
 	cr_expect_eq(system(made), 0);
+}
+
+/* Who may rename the folder of the cache may put another one in its place. */
+GPU_TEST(ops_onnxruntime, the_folders_above_the_engines_are_looked_at)
+{
+	static const struct {
+		mode_t mode;
+		const char *words; /* NULL: it is taken */
+	} cases[] = {
+		{0777, "write to the folder /tmp/frag-onnxruntime-"}, {01777, NULL}, {0755, NULL}};
+	char above[PATH_MAX], cache[PATH_MAX + 16], link[PATH_MAX], text[2 * PATH_MAX + 64];
+
+	write_model(model_path, small);
+	snprintf(above, sizeof(above), "%s/above", folder);
+	snprintf(cache, sizeof(cache), "%s/cache", above);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	cr_assert(mkdir(above, 0700) == 0 && symlink(cache, link) == 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct frag_arg *args =
+			FRAG_ARGS({"backend", "trt"}, {"engine_cache", cache});
+
+		cr_assert_eq(chmod(above, cases[i].mode), 0);
+		if (cases[i].words != NULL)
+			refused(args, cases[i].words);
+		else
+			frag_harness_destroy(make(args));
+	}
+	frag_harness_destroy(make(FRAG_ARGS({"backend", "trt"}, {"engine_cache", link})));
+	snprintf(text, sizeof(text), "trt_engine_cache_path=%s/Fake_0-1.31.1", link);
+	cr_expect(!is_logged(text), "who owns the link cannot change it afterwards");
+	snprintf(text, sizeof(text), "rm -r '%s' '%s'", above, link);
+	cr_expect_eq(system(text), 0);
 }
 
 GPU_TEST(ops_onnxruntime, what_is_missing_is_named)

@@ -199,28 +199,51 @@ static int check_version(const char *path, struct frag_err *err)
 	return r;
 }
 
-/* Who may write there may have this process run any code on the GPU. */
-static int check_cache(const char *cache, const char *name, char *out, size_t size,
-		       struct frag_err *err)
+/*
+ * An engine is a program, so nobody else may write to its folder, nor exchange it or one above it.
+ * A sticky folder above keeps others from exchanging what belongs to this user or root.
+ */
+static int check_rights(const char *path, struct frag_err *err)
 {
+	char above[PATH_MAX];
 	struct stat file;
 
-	snprintf(out, size, "%s/%s-%s", cache, name, ort.version);
-	for (char *at = out + strlen(cache) + 1; *at != '\0'; at++)
-		if (strchr(" /", *at) != NULL)
-			*at = '_';
-	if ((mkdir(cache, 0700) < 0 && errno != EEXIST) ||
-	    (mkdir(out, 0700) < 0 && errno != EEXIST) || stat(cache, &file) < 0)
-		return frag_err_set(err, -errno,
-				    "engine_cache: cannot make the folder %s: %s; name another one",
-				    out, frag_strerror(-errno));
-	if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
-	    (file.st_uid != geteuid() && file.st_uid != 0) || !S_ISDIR(file.st_mode))
+	for (const char *end = path; *end != '\0';) {
+		bool is_last;
+
+		end += 1 + strcspn(end + 1, "/");
+		is_last = *end == '\0';
+		snprintf(above, sizeof(above), "%.*s", (int)(end - path), path);
+		if (stat(above, &file) < 0)
+			return frag_err_set(err, -errno, "engine_cache: cannot look at %s: %s",
+					    above, frag_strerror(-errno));
+		if (S_ISDIR(file.st_mode) && (file.st_uid == geteuid() || file.st_uid == 0) &&
+		    ((file.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+		     ((file.st_mode & S_ISVTX) != 0 && !is_last)))
+			continue;
 		return frag_err_set(
 			err, -EPERM,
 			"engine_cache: other users may write to the folder %s, and an engine from there can be any program; chmod 700 it, or name a folder of your own",
-			cache);
+			above);
+	}
 	return 0;
+}
+
+/* Makes the folder of engines for a kind of GPU. out: without links, which others may change. */
+static int make_cache(const char *cache, const char *name, char out[PATH_MAX], struct frag_err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s-%s", cache, name, ort.version);
+	for (char *at = path + strlen(cache) + 1; *at != '\0'; at++)
+		if (strchr(" /", *at) != NULL)
+			*at = '_';
+	if ((mkdir(cache, 0700) < 0 && errno != EEXIST) ||
+	    (mkdir(path, 0700) < 0 && errno != EEXIST) || realpath(path, out) == NULL)
+		return frag_err_set(err, -errno,
+				    "engine_cache: cannot make the folder %s: %s; name another one",
+				    path, frag_strerror(-errno));
+	return check_rights(out, err);
 }
 
 /* Options of a provider as it takes them: texts, but the stream. */
@@ -263,7 +286,7 @@ static int tensorrt_options(const struct inference_options *options, struct opti
 	/* An engine fits one kind of GPU and one version, so each pair has a folder of its own. */
 	r = inference_gpu_name(options->gpu, name, sizeof(name), err);
 	if (r == 0)
-		r = check_cache(options->engine_cache, name, list->cache, sizeof(list->cache), err);
+		r = make_cache(options->engine_cache, name, list->cache, err);
 	add(list, "trt_engine_cache_enable", "1");
 	add(list, "trt_engine_cache_path", list->cache);
 	add(list, "trt_timing_cache_enable", "1");
