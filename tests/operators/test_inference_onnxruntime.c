@@ -346,6 +346,30 @@ static float until_replaced(struct frag_harness *h, float expected)
 	return value;
 }
 
+/* Compiling takes minutes at times; whoever gives a model back meanwhile waits for nothing. */
+Test(ops_onnxruntime, models_are_given_back_while_another_one_is_compiled)
+{
+	struct frag_harness *slow, *other;
+	struct inference *in;
+
+	write_model(model_path, small);
+	write_model(other_path, "engine of tests\nslow\ninput image 1 1 3\noutput boxes 1 1 2\n"
+				"output more 1 1 2\noutput scores 1 1\n");
+	slow = make(NULL);
+	other = make(FRAG_ARGS({"threads", "1"})); /* a model of its own */
+	in = frag_harness_state(slow);
+	in->model = 2;
+	frag_message_unref(run_once(slow, host_rows(1, 7.0f)));
+	usleep(100 * 1000); /* until it is being compiled */
+	alarm(20);
+	frag_harness_destroy(other);
+	alarm(0);
+	cr_expect(in->loader.is_begun);
+	write_model(gate, "");
+	cr_expect_float_eq(until_replaced(slow, 9.0f), 9.0f, 0);
+	frag_harness_destroy(slow);
+}
+
 /* The one in use goes on until the other one is compiled, and stays when it cannot be. */
 Test(ops_onnxruntime, a_model_is_replaced_while_it_runs)
 {

@@ -17,7 +17,12 @@ struct entry {
 	size_t users;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * One file is loaded at a time, so that none is loaded twice. That takes up to minutes, in which
+ * others give models back: the list has a lock of its own.
+ */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static struct entry *entries;
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -52,22 +57,32 @@ static int examine(const char *path, struct stat *out, struct frag_err *err)
 	return 0;
 }
 
-static int open_locked(const struct inference_backend *backend, const char *path,
-		       const struct stat *file, const struct inference_options *options,
-		       struct inference_model **out, struct frag_err *err)
+static struct inference_model *find(const struct inference_backend *backend,
+				    const struct stat *file,
+				    const struct inference_options *options)
 {
+	struct inference_model *model = NULL;
 	struct entry *entry;
-	int r;
 
-	for (entry = entries; entry != NULL; entry = entry->next) {
+	pthread_mutex_lock(&lock);
+	for (entry = entries; entry != NULL && model == NULL; entry = entry->next) {
 		if (entry->model->backend == backend && is_same(&entry->file, file) &&
 		    is_shared(&entry->options, options)) {
 			entry->users++;
-			*out = entry->model;
-			return 0;
+			model = entry->model;
 		}
 	}
-	entry = calloc(1, sizeof(*entry));
+	pthread_mutex_unlock(&lock);
+	return model;
+}
+
+static int load(const struct inference_backend *backend, const char *path, const struct stat *file,
+		const struct inference_options *options, struct inference_model **out,
+		struct frag_err *err)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int r;
+
 	if (entry == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory for the model %s", path);
 	r = backend->load(path, options, &entry->model, err);
@@ -78,9 +93,11 @@ static int open_locked(const struct inference_backend *backend, const char *path
 	entry->file = *file;
 	entry->options = *options;
 	entry->users = 1;
+	*out = entry->model;
+	pthread_mutex_lock(&lock);
 	entry->next = entries;
 	entries = entry;
-	*out = entry->model;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -88,14 +105,19 @@ int inference_model_open(const struct inference_backend *backend, const char *pa
 			 const struct inference_options *options, struct inference_model **out,
 			 struct frag_err *err)
 {
+	struct inference_model *found;
 	struct stat file;
 	int r = examine(path, &file, err);
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&lock);
-	r = open_locked(backend, path, &file, options, out, err);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&loading);
+	found = find(backend, &file, options);
+	if (found != NULL)
+		*out = found;
+	else
+		r = load(backend, path, &file, options, out, err);
+	pthread_mutex_unlock(&loading);
 	return r;
 }
 
@@ -109,10 +131,12 @@ void inference_model_close(struct inference_model *model)
 	while (*at != NULL && (*at)->model != model)
 		at = &(*at)->next;
 	entry = *at;
-	if (entry != NULL && --entry->users == 0) {
+	if (entry == NULL || --entry->users > 0)
+		entry = NULL;
+	else
 		*at = entry->next;
-		model->backend->unload(model);
-		free(entry);
-	}
 	pthread_mutex_unlock(&lock);
+	if (entry != NULL)
+		model->backend->unload(model);
+	free(entry);
 }
