@@ -307,11 +307,20 @@ Test(ops_inference, models_may_rest_or_be_off)
 
 Test(ops_inference, bad_models_are_refused_before_anything_runs)
 {
+	char onnx[64], large[80];
+
+	snprintf(onnx, sizeof(onnx), "%s/a.onnx", folder);
 	refused(NULL, "a.model: No such file or directory; check model_path_map");
 	write_model(model_path, "");
 	refused(NULL, "is empty; copy or download it again");
 	write_model(model_path, "engine of tests\ninput im");
 	refused(NULL, "is not a model that OpenVINO reads: this is no model of the tests; give it");
+	snprintf(large, sizeof(large), "{a: %s}", onnx);
+	write_model(onnx, "");
+	cr_assert_eq(truncate(onnx, (off_t)1 << 31), 0);
+	refused(FRAG_ARGS({"model_path_map", large}),
+		"has 2147483648 bytes, and a file of ONNX has 2 GB at most; export the model");
+	unlink(onnx);
 	write_model(model_path, "engine of tests\nlacks acme.Frobnicate, Sqeeze-9\n");
 	refused(NULL, "/a.model uses operations that OpenVINO does not have: acme.Frobnicate, "
 		      "Sqeeze-9; export the model with others");

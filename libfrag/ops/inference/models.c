@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,7 +40,16 @@ static bool is_shared(const struct inference_options *a, const struct inference_
 	       a->threads == b->threads && a->streams == b->streams && a->half == b->half;
 }
 
-static int examine(const char *path, struct stat *out, struct frag_err *err)
+static bool is_onnx(const struct inference_backend *backend, const char *path)
+{
+	size_t length = strlen(path);
+
+	return backend == &inference_onnxruntime ||
+	       (length > 5 && strcasecmp(path + length - 5, ".onnx") == 0);
+}
+
+static int examine(const struct inference_backend *backend, const char *path, struct stat *out,
+		   struct frag_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd >= 0 && fstat(fd, out) == 0 ? 0 : -errno;
@@ -54,6 +65,12 @@ static int examine(const char *path, struct stat *out, struct frag_err *err)
 				    path);
 	if (out->st_size == 0)
 		return frag_err_set(err, -EBADMSG, "%s is empty; copy or download it again", path);
+	/* Engines read all of it, for a minute and more, and refuse it without this reason. */
+	if (out->st_size > INT32_MAX && is_onnx(backend, path))
+		return frag_err_set(
+			err, -EFBIG,
+			"%s has %lld bytes, and a file of ONNX has 2 GB at most; export the model with its weights in files beside it (external data)",
+			path, (long long)out->st_size);
 	return 0;
 }
 
@@ -107,7 +124,7 @@ int inference_model_open(const struct inference_backend *backend, const char *pa
 {
 	struct inference_model *found;
 	struct stat file;
-	int r = examine(path, &file, err);
+	int r = examine(backend, path, &file, err);
 
 	if (r < 0)
 		return r;

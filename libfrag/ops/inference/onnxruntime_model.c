@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "onnxruntime_model.h"
 
@@ -227,15 +226,7 @@ static int refused(const char *path, const struct inference_options *options, or
 					    "No Op registered for"};
 	const char *text = ort->GetErrorMessage(status);
 	char what[PATH_MAX + 64];
-	struct stat file;
 
-	if (stat(path, &file) == 0 && file.st_size > INT32_MAX) {
-		ort->ReleaseStatus(status);
-		return frag_err_set(
-			err, -EFBIG,
-			"%s has %lld bytes, and a file of ONNX has 2 GB at most; export the model with its weights in files beside it (external data)",
-			path, (long long)file.st_size);
-	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(lacks); i++) {
 		if (strstr(text, lacks[i]) == NULL)
 			continue;
