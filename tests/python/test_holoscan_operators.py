@@ -15,6 +15,7 @@ from unittest import mock
 import frag
 from frag.holoscan import _data_logger, _entities, _environment, _finder, _log, resources
 from frag.holoscan._run import Run
+from frag.holoscan.operators import _built_in
 
 _finder.install()
 
@@ -250,6 +251,34 @@ class Operators(unittest.TestCase):
         op = InferenceOp(self.app, backend="onnxrt", allocator=self.pool, model_path_map={"m": "f"},
                          pre_processor_map={"m": "in"}, inference_map={"m": ["out"]})
         self.assertEqual(op._native_parameters()["pre_processor_map"], {"m": ["in"]})
+
+    def test_where_networks_run(self):
+        given = dict(allocator=self.pool, model_path_map={"m": "f"}, pre_processor_map={"m": "in"},
+                     inference_map={"m": ["out"]}, device_map={"m": "1"})
+
+        def parameters(engine, has_gpu=True, has_tensorrt=False, **more):
+            with mock.patch.object(_built_in, "has_gpu", lambda: has_gpu), \
+                    mock.patch.object(_built_in, "_has_tensorrt", lambda: has_tensorrt), \
+                    mock.patch.dict(os.environ, FRAG_ONNXRUNTIME=engine), \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                made = InferenceOp(self.app, **{**given, **more})._native_parameters()
+            self.assertEqual("run on the CPU, because FRAG_ONNXRUNTIME" in err.getvalue(),
+                             has_gpu and engine == "" and not more.get("infer_on_cpu"))
+            return [made.get(key) for key in ("backend", "provider", "infer_on_cpu",
+                                              "enable_cuda_graphs", "device_map")]
+
+        device = {"m": "1"}
+        with tempfile.TemporaryDirectory() as engine:
+            open(os.path.join(engine, "libonnxruntime_providers_cuda.so"), "w").close()
+            for backend in ("trt", "onnxrt", "torch"):
+                self.assertEqual(parameters(engine, backend=backend),
+                                 [backend, "cuda", False, None, device])
+                self.assertEqual(parameters(engine, backend=backend, has_tensorrt=True),
+                                 [backend, None, False, None, device])
+                on_cpu = [None, None, None, True, None]
+                self.assertEqual(parameters("", backend=backend), on_cpu)
+                self.assertEqual(parameters(engine, has_gpu=False, backend=backend), on_cpu)
+                self.assertEqual(parameters(engine, backend=backend, infer_on_cpu=True), on_cpu)
 
     def test_blocks_of_a_gpu_are_in_host_memory_without_one(self):
         pool = BlockMemoryPool(self.app, MemoryStorageType.DEVICE, 64, 2)

@@ -3,7 +3,9 @@
 
 import ctypes
 import os
+import tempfile
 import unittest
+from unittest import mock
 
 import frag
 from frag.conditions import CountCondition
@@ -337,6 +339,53 @@ class Gpu(unittest.TestCase):
         self.assertEqual(driver.fake_cuda_left(), left)
         self.assertEqual((list(app.tx.resources), list(app.rx.resources)),
                          (["own"], ["rx_stream_pool"]))
+
+    def test_networks_of_programs_of_holoscan(self):
+        """They run on the GPU where its ONNX Runtime is, by TensorRT where that is; else on the CPU."""
+        from frag.holoscan import _finder
+
+        _finder.install()
+        from holoscan.conditions import CountCondition as HoloscanCount
+        from holoscan.core import Application, Operator
+        from holoscan.operators import InferenceOp
+        from holoscan.resources import UnboundedAllocator
+
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                op_output.emit({"image": frag.empty((1, 3), "float32", gpu=0)}, "out")
+
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                self.seen = {name: (tuple(x.shape), x.__dlpack_device__()[0])
+                             for name, x in op_input.receive("in").items()}
+
+        class Detect(Application):
+            def compose(self):
+                self.rx = Rx(self, name="rx")
+                detect = InferenceOp(
+                    self, name="detect", backend="trt", allocator=UnboundedAllocator(self),
+                    model_path_map={"m": model}, pre_processor_map={"m": ["image"]},
+                    inference_map={"m": ["boxes"]}, cuda_stream_pool=None)
+                self.add_flow(Tx(self, HoloscanCount(self, 1), name="tx"), detect)
+                self.add_flow(detect, self.rx)
+
+        engine = os.path.join(os.path.dirname(os.environ["LD_LIBRARY_PATH"]), "engine")
+        with tempfile.TemporaryDirectory() as folder:
+            model, log = os.path.join(folder, "m.onnx"), os.path.join(folder, "log")
+            with open(model, "w", encoding="utf-8") as f:
+                f.write("engine of tests\ninput image 1 n 3\noutput boxes 1 n 2\n")
+            with mock.patch.dict(os.environ, FRAG_ONNXRUNTIME=engine, FRAG_TEST_ENGINE_LOG=log):
+                app = Detect()
+                app.run()
+            self.assertEqual(app.rx.seen, {"boxes": ((1, 2), 2)})
+            with open(log, encoding="utf-8") as f:
+                self.assertIn("session cuda device_id=0", f.read())
 
     def test_what_cannot_be(self):
         class NoGpu(Emits):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.operators: those that are operators of frag, with Holoscan's arguments and defaults."""
+import ctypes
+import functools
 import os
 import time
 
 from .. import _entities, _environment, _log
+from .._gpu import has_gpu
 from .._operator import Operator
 from .._tensor import as_array, is_tensor_like
 from ..resources import UnboundedAllocator
@@ -200,7 +203,8 @@ class VideoStreamRecorderOp(NativeOperator):
 
 
 class InferenceOp(NativeOperator):
-    """Runs neural networks, on the CPU."""
+    """Runs neural networks: on a GPU where FRAG_ONNXRUNTIME has ONNX Runtime for it, else by
+    OpenVINO on the CPU."""
     _native_type = "inference"
     _inputs = ("receivers",)
     _outputs = ("transmitter",)
@@ -239,6 +243,41 @@ class InferenceOp(NativeOperator):
         from .._spec import IOSpec
         spec.input("receivers", size=IOSpec.ANY_SIZE)
         spec.output("transmitter")
+
+    def _native_parameters(self):
+        parameters = super()._native_parameters()
+        on_gpu = has_gpu() and not self._given["infer_on_cpu"]
+        if on_gpu and not _has_provider("cuda"):
+            _log.warning(
+                "'%s': the networks run on the CPU, because FRAG_ONNXRUNTIME names no folder of "
+                "the wheel onnxruntime-gpu (onnxruntime/capi)", self.name)
+            on_gpu = False
+        if not on_gpu:
+            for key in ("device_map", "dla_core", "dla_core_map"):
+                parameters.pop(key, None)
+            return parameters
+        # Holoscan records graphs for TensorRT where it can, and frag refuses where it cannot.
+        del parameters["enable_cuda_graphs"]
+        parameters.update({key: self._given[key] for key in
+                           ("backend", "backend_map", "infer_on_cpu", "cuda_stream_pool")
+                           if self._given[key] is not None})
+        if not _has_tensorrt():
+            parameters["provider"] = "cuda"
+        return parameters
+
+
+def _has_provider(name):
+    return os.path.exists(os.path.join(os.environ.get("FRAG_ONNXRUNTIME", ""),
+                                       "libonnxruntime_providers_%s.so" % name))
+
+
+@functools.cache
+def _has_tensorrt():
+    try:
+        ctypes.CDLL("libnvinfer.so.10")
+        return _has_provider("tensorrt")
+    except OSError:
+        return False
 
 
 class InferenceProcessorOp(NativeOperator):
