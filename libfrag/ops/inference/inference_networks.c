@@ -351,8 +351,10 @@ int inference_networks_open(struct inference *in, struct frag_op *op)
 		frag_op_log(op, "model %s takes %s", network->name,
 			    network_takes(network, text, sizeof(text)));
 		if (network->options.provider != INFERENCE_CPU)
-			frag_op_log(op, "model %s runs on GPU %d", network->name,
-				    (int)network->options.gpu);
+			frag_op_log(op, "model %s runs on GPU %d by %s", network->name,
+				    (int)network->options.gpu,
+				    network->options.provider == INFERENCE_TENSORRT ? "TensorRT"
+										    : "CUDA");
 	}
 	return 0;
 }
