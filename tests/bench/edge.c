@@ -45,7 +45,7 @@ struct side {
 	bool sends;
 };
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "edge: %s\n", what);
 	exit(1);
