@@ -18,7 +18,7 @@ python3-dev iproute2 iptables git tmux curl"
 
 foreign=
 case ${1:-} in
-proof) packages="$packages clang-format valgrind" ;;
+proof) packages="$packages clang clang-format valgrind" ;;
 nightly) packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
 bpftrace cppcheck gcovr zsh chromium doxygen prometheus python3-dbg libcriterion-dev" ;;
 esac

@@ -10,11 +10,11 @@ LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/
 	-Iproto -I. -Itests -Itests/mini_criterion -isystem $(B)/gen $(LINT_PKG) \
 	$(PYTHON_INC:%=-isystem %)
 
-.PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy
+.PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy lint-clang
 lint:
 	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-style lint-headers lint-docs lint-cppcheck \
-		lint-tidy
+		lint-tidy lint-clang
 	@echo "lint: $(words $(LINT_SRC)) files, nothing found"
 lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
@@ -45,4 +45,10 @@ $(B)/lint/%.c: %.c .clang-tidy tests/.clang-tidy $(LINT_H) | $(WIRE_GEN)
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(LINT_FLAGS) >$@.log 2>/dev/null || { cat $@.log; exit 1; }
 	@mv $@.log $@
-lint-headers: $(WIRE_GEN)
+lint-headers lint-clang: $(WIRE_GEN)
+# clang compiles all that the makefiles compile; examples have makefiles of their own. SHARE=K/N: a
+# part of it.
+lint-clang:
+	@$(MAKE) --no-print-directory -nBs CC=clang EXAMPLES= SHARE= tests fuzz-build bench-programs \
+		$(VIDEO_CHECK) $(addprefix $(B)/tests/,cuda_confined inference/run_model) | \
+		mk/clang.py $(SHARE)

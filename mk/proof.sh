@@ -21,6 +21,7 @@ proof)
 	steps='patches tests/planted/features.py --patches
 style make -s lint-style
 build make -s tests
+clang make -s lint-clang SHARE=@/4
 &torture make -s torture RUNS=20 RESTART=20 SERVICE=30 LINK=2 STEPS=300 LOAD=0
 sim make -s sim FROM=5401 RUNS=20400
 oracle make -s oracle GRAPHS=2000

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What make reports: what is missing on a fresh machine, its targets, and how far it is."""
+import glob
 import os
 import re
 import shutil
@@ -106,6 +107,41 @@ class Make(unittest.TestCase):
             r = self.run_here("make", "-n", target, "ONLY=queue")
             self.assertEqual(r.returncode, 0, r.stderr)
             self.assertIn("tests/run.py --build build --only queue", r.stdout)
+
+    def test_clang_is_given_every_source_and_its_refusals_count(self):
+        clang = self.path("clang")
+        with open(clang, "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\necho "$@" >>"$CLANG_DID"\ncase $* in *fuzz/mutate/graph.c*) exit 1 ;; esac\n')
+            os.fchmod(f.fileno(), stat.S_IRWXU)
+        self.env.update(PATH=self.folder + ":" + os.environ["PATH"], CLANG_DID=self.path("clang.did"))
+        r = self.run_here("make", "-s", "lint-clang", self.build_folder())
+        self.assertEqual(r.returncode, 2, r.stdout + r.stderr)
+        self.assertEqual(r.stdout.splitlines()[:-1],
+                         ["clang: does not compile: tests/fuzz/graph.c tests/fuzz/mutate/graph.c"])
+        with open(self.env["CLANG_DID"], encoding="utf-8") as f:
+            commands = f.read().splitlines()
+        self.assertRegex(r.stdout, r"\nclang: (%d) of \1 compilations, 1 failed\n" % len(commands))
+        for command in commands:
+            self.assertRegex(command, "(-Wall .*-Werror |/gen/).*-fsyntax-only$")
+            self.assertNotRegex(command, " -o | -M|[.][oa] ")
+        sources = {path for folder in ("driverd", "fragctl", "libfrag", "proto", "python", "runner",
+                                       "tests", "workerd")
+                   for path in glob.glob(folder + "/**/*.c", root_dir=cluster.TOP, recursive=True)}
+        # A part of gpu_bench.sh, and a program that fails.
+        own = {"tests/bench/holoscan/stand_ins.c", "tests/checkers/test_faulty.c"}
+        self.assertEqual(sources - own - set(re.findall(r"(\S+\.c) ", "\n".join(commands))), set())
+
+    def test_clang_checks_each_source_in_one_of_the_parts(self):
+        commands = "".join("clang -c %d.c -o %d.o%s\n" % (n, n, " && rm x" * (n % 2)) for n in range(10))
+        self.tools("python3", "sh", "env", clang='#!/bin/sh\necho $1\n')
+        def check(*part):
+            return subprocess.run([os.path.join(cluster.TOP, "mk", "clang.py"), *part],
+                                  input="mkdir x\n" + commands, env=self.env, capture_output=True,
+                                  text=True, timeout=60, check=True).stdout
+        parts = [check("%d/3" % n) for n in (6, 7, 8)]
+        self.assertEqual([p.splitlines()[-1] for p in parts],
+                         ["clang: %d of 10 compilations, 0 failed" % n for n in (4, 3, 3)])
+        self.assertEqual(sorted(re.findall(r"\d\.c", "".join(parts))), ["%d.c" % n for n in range(10)])
 
     def test_installing_shows_how_far_it_is(self):
         self.tools("sh", "grep", "mktemp", "rm", "env", "id", dpkg_query="#!/bin/sh\n", apt_get=APT_GET, sudo='#!/bin/sh\n"$@"\n')
