@@ -147,7 +147,8 @@ struct fragi_transport_ops {
 	 * Memory of a device that is handed over lies in areas of that allocator, at most 64. area:
 	 * the number of the one in which this body lies; negative: none. Thread: any, without the
 	 * lock. areas: those that the other host has mapped, a bit each, and to which bodies may
-	 * be sent; constant from the moment when its first message has come. NULL: there are none.
+	 * be sent; constant once it has sent a message after it has received one. NULL: there are
+	 * none.
 	 */
 	int (*area)(const struct fragi_transport *transport, const struct fragi_body *body);
 	uint64_t (*areas)(const struct fragi_endpoint *endpoint);
