@@ -20,7 +20,10 @@ struct wrk_process;
 struct wrk_process_ops {
 	/* Takes message (fw_message_free). */
 	void (*message)(void *arg, uint32_t host, struct fw_message *message);
-	/* Also before every exit; cut: it was given up on this side. */
+	/*
+	 * cut: it was given up on this side. Before the exit, as long as nothing but the host holds
+	 * its end; never after it.
+	 */
 	void (*connection_lost)(void *arg, uint32_t host, const char *sentence, bool cut);
 	void (*exited)(void *arg, uint32_t host, const struct wrk_exited *exited);
 	/* What it has written; only while takes_lines. left_out: after them. */
