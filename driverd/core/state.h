@@ -52,6 +52,10 @@ struct drv_lines {
 };
 
 #define DRV_FOREIGN_MAX 64
+/* What a person does about a state folder that cannot be written. */
+#define DRV_STATE_ADVICE                                                                           \
+	"make room if its disk is full, restart driverd if the folder is gone, or see why in "     \
+	"driverd's log"
 
 struct drv_core {
 	struct drv_config config;

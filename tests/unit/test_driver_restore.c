@@ -210,6 +210,10 @@ static void drain(struct world *w, const char *worker)
 	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .seq = 5, .drain = {worker, false}});
 }
 
+#define UNWRITABLE                                                                                 \
+	": the state folder cannot be written; make room if its disk is full, restart driverd if " \
+	"the folder is gone, or see why in driverd's log"
+
 /* A full folder is noticed when something is written: that is tried before each such command. */
 WORLD_TEST(driver_restore, commands_that_end_something_try_the_folder_first, run_two)
 {
@@ -220,12 +224,11 @@ WORLD_TEST(driver_restore, commands_that_end_something_try_the_folder_first, run
 	drain(w, "b");
 	assert_has(answer_of(w)->sentence, "the command before it waits for the state folder");
 	written(w, "there is no space left on the device");
-	assert_has(answer_of(w)->sentence, "app would end and not start again");
+	assert_has(answer_of(w)->sentence, "app would end and not start again" UNWRITABLE);
 	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
 	drain(w, "b");
 	written(w, "there is no space left on the device");
-	assert_has(answer_of(w)->sentence,
-		   "worker b is not drained: the state folder cannot be written");
+	assert_has(answer_of(w)->sentence, "worker b is not drained" UNWRITABLE);
 	cr_expect_not(drv_core_is_drained(w->core, "b"));
 	stop(w, true);
 	written(w, NULL);

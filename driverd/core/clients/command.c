@@ -148,8 +148,7 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name,
 	if (core->is_behind)
 		return drv_text(core,
 				"%s would end and not start again: the state folder cannot be "
-				"written; make room if its disk is full, restart driverd if the "
-				"folder is gone, or see why in driverd's log",
+				"written; " DRV_STATE_ADVICE,
 				name);
 	return NULL;
 }

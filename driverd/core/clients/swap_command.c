@@ -90,7 +90,7 @@ static int check_host(struct asking *a)
 	return !core->is_behind
 		       ? 0
 		       : fail(a, FRAGI_FAILURE_STATE_UNWRITABLE,
-			      "%s cannot be replaced while it runs: the state folder cannot be written, and a driver that comes back must know which library is used",
+			      "%s cannot be replaced while it runs: the state folder cannot be written, and a driver that comes back must know which library is used; " DRV_STATE_ADVICE,
 			      host->name);
 }
 

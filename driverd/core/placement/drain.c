@@ -146,9 +146,8 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	*out_code = FRAGI_FAILURE_STATE_UNWRITABLE;
 	if (core->is_behind)
 		return drv_text(core,
-				"worker %s is not drained: the state folder cannot be written; "
-				"make room if its disk is full, restart driverd if the folder is "
-				"gone, or see why in driverd's log",
+				"worker %s is not drained: the state folder cannot be "
+				"written; " DRV_STATE_ADVICE,
 				wanted->worker);
 	*out_code = FRAGI_FAILURE_DRIVER_FULL;
 	if (core->drained_count == DRV_WORKERS_MAX)
