@@ -10,6 +10,7 @@ KINDS = {"bool": 1, "int": 2, "float": 3, "str": 4, "size": 5, "duration": 6, "p
          "tree": 14}
 POLICIES = {None: 0, "block": 1, "pop": 2, "reject": 3, "fault": 4, "latest": 5, "async_buffer": 6}
 _PRECEDING_COUNT = 0xffffffff
+_CAPACITY_MAX = 65536
 
 
 class ConditionType:
@@ -58,6 +59,10 @@ class IOSpec:
         if self.policy not in POLICIES:
             raise ValueError("port %s: %r is no policy; valid: %s"
                              % (self.name, self.policy, ", ".join(filter(None, POLICIES))))
+        for key, number in (("capacity", self.capacity), ("min_size", self.min_size)):
+            if isinstance(number, int) and not 0 <= number <= _PRECEDING_COUNT:
+                raise ValueError("port %s has %s %s; give 1 to %d"
+                                 % (self.name, key, number, _CAPACITY_MAX))
         try:
             type = type_of(self.type)
         except TypeError as error:

@@ -23,7 +23,8 @@ def _field(cls, name, hint):
     if type is None and hasattr(hint, "__dataclass_fields__"):
         struct(hint)
         type = _names[hint]
-    if not isinstance(type, str) or type in ("string", "bytes") or not isinstance(count, int):
+    if not isinstance(type, str) or type in ("string", "bytes") or \
+            not isinstance(count, int) or not 0 < count < 2**32:
         raise TypeError("%s.%s: a field of a struct is a bool, int, float, complex, another "
                         "dataclass, or Annotated[..., type of frag's, elements], not %r"
                         % (cls.__qualname__, name, hint))

@@ -153,6 +153,8 @@ struct fpy_params {
 };
 /* None is NULL. Returns false with an exception. */
 bool fpy_optional_text(PyObject *object, const char **out);
+/* For O& of PyArg_Parse: an unsigned long long. K takes the lower bits of any int. */
+int fpy_unsigned(PyObject *number, void *out);
 /* rows: a tuple of Param.row(), to which the texts belong. fini is due also on failure. */
 int fpy_params_parse(struct fpy_params *params, PyObject *rows);
 void fpy_params_fini(struct fpy_params *params);

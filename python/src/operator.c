@@ -304,9 +304,9 @@ static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keyw
 		.start = op_start, .compute = op_compute, .stop = op_stop,
 		.fini = op_fini,   .context = self,
 	};
-	if (!PyArg_ParseTuple(args, "UOOO!O!OKL", &name, &headline, &description, &PyTuple_Type,
-			      &ports, &PyTuple_Type, &params, &self->factory, &save_size,
-			      &save_period_ns)) {
+	if (!PyArg_ParseTuple(args, "UOOO!O!OO&L", &name, &headline, &description, &PyTuple_Type,
+			      &ports, &PyTuple_Type, &params, &self->factory, fpy_unsigned,
+			      &save_size, &save_period_ns)) {
 		self->factory = NULL;
 		goto err_self;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "extension.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,20 @@ bool fpy_optional_text(PyObject *object, const char **out)
 {
 	*out = object == Py_None ? NULL : PyUnicode_AsUTF8AndSize(object, NULL);
 	return object == Py_None || *out != NULL;
+}
+
+int fpy_unsigned(PyObject *number, void *out)
+{
+	unsigned long long value = PyLong_AsUnsignedLongLong(number);
+
+	if (PyErr_Occurred() == NULL) {
+		*(unsigned long long *)out = value;
+		return 1;
+	}
+	if (PyErr_ExceptionMatches(PyExc_OverflowError))
+		PyErr_Format(PyExc_ValueError, "%S is out of range; give 0 to %llu", number,
+			     ULLONG_MAX);
+	return 0;
 }
 
 static int read_choices(PyObject *choices, const char *const **out)

@@ -90,14 +90,21 @@ static PyObject *tracker_source(PyObject *self, PyObject *number)
 /* configure(what, number): 0: skip at the begin, 1: discard at the end, 2: threshold in ms */
 static PyObject *tracker_configure(PyObject *self, PyObject *args)
 {
-	unsigned long long number;
+	unsigned long long number = 0;
+	PyObject *given;
+	long long threshold_ms = 0;
 	int what, r;
 
-	if (!PyArg_ParseTuple(args, "iK", &what, &number))
+	if (!PyArg_ParseTuple(args, "iO", &what, &given) ||
+	    (what != 2 && !fpy_unsigned(given, &number)))
+		return NULL;
+	if (what == 2)
+		threshold_ms = PyLong_AsLongLong(given);
+	if (PyErr_Occurred() != NULL)
 		return NULL;
 	r = what == 0   ? frag_tracker_set_skip_starting_messages(of(self), number)
 	    : what == 1 ? frag_tracker_set_discard_last_messages(of(self), number)
-			: frag_tracker_set_skip_latencies(of(self), (int64_t)number);
+			: frag_tracker_set_skip_latencies(of(self), threshold_ms);
 	if (r == 0)
 		Py_RETURN_NONE;
 	fpy_raise(r, NULL, "this number is too large");
@@ -110,7 +117,7 @@ static PyObject *tracker_enable_logging(PyObject *self, PyObject *args)
 	const char *path;
 	int r;
 
-	if (!PyArg_ParseTuple(args, "sK", &path, &buffered))
+	if (!PyArg_ParseTuple(args, "sO&", &path, fpy_unsigned, &buffered))
 		return NULL;
 	r = frag_tracker_enable_logging(of(self), path, buffered);
 	if (r == 0)

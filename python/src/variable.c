@@ -179,7 +179,7 @@ PyObject *fpy_variable_wait(PyObject *context, PyObject *args)
 	double timeout;
 	int r;
 
-	if (op == NULL || !PyArg_ParseTuple(args, "sKd", &name, &after, &timeout))
+	if (op == NULL || !PyArg_ParseTuple(args, "sO&d", &name, fpy_unsigned, &after, &timeout))
 		return NULL;
 	r = frag_variable_open(op, name, &variable);
 	if (r == 0) {

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from typing import Annotated
 
 import frag
 from frag.conditions import CountCondition
@@ -103,6 +104,49 @@ class Modules(unittest.TestCase):
                      'unknown operator type "python:bad_module.Other"; did you mean')
         with self.assertRaisesRegex(frag.Error, "gone.py cannot be found: .*No such file"):
             frag.run(GRAPH % ("./gone.py", "gone.Op"))
+
+    def test_numbers_out_of_range_are_named(self):
+        """Each as the program has it, not as an unsigned number of C."""
+        def declares(declare, least=1):
+            class Op(frag.Operator):
+                def setup(self, spec):
+                    declare(spec)
+
+                def save(self):
+                    return b""
+
+                def restore(self, saved):
+                    pass
+
+                def compute(self, op_input, op_output, context):
+                    pass
+
+            Op.save_size = least
+            return App(lambda app: app.add_operator(Op(app, CountCondition(app, 1), name="op")))
+
+        large = 2**32 + 4
+        cases = [(lambda spec: spec.input("one", size=-2), "port one has capacity -2; give 1 to 65536"),
+                 (lambda spec: spec.output("two", size=-2), "port two has capacity -2; give 1"),
+                 (lambda spec: spec.input("in").queue_policy(-3), "port in has capacity -3; give 1"),
+                 (lambda spec: spec.input("in").queue_policy(large), "port in has capacity %d; " % large),
+                 (lambda spec: spec.input("in").condition("message_available", min_size=-4),
+                  "port in has min_size -4; give 1 to 65536"),
+                 (lambda spec: spec.input("in").condition("message_available", min_size=large),
+                  "port in has min_size %d; give 1" % large)]
+        for declare, sentence in cases:
+            with self.assertRaises(ValueError, msg=sentence) as raised:
+                declares(declare).run()
+            self.assertIn(sentence, str(raised.exception))
+        for save_size in (-5, 2**64 + 5):
+            with self.assertRaises(ValueError) as raised:
+                declares(lambda spec: None, save_size).run()
+            self.assertEqual(str(raised.exception), "%d is out of range; give 0 to %d" % (save_size, 2**64 - 1))
+        declares(lambda spec: spec.output(size=65536)).run()
+        for count in (-3, 0, large):
+            class Point:
+                x: Annotated[list, "f32", count]
+            with self.assertRaisesRegex(TypeError, "Point.x: a field .*, elements\\], not .*, %d\\]" % count):
+                frag.struct(Point)
 
     @unittest.skipUnless(os.path.exists(LIBRARY), "not in a tree that was built")
     def test_extensions_of_another_abi(self):

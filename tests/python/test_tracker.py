@@ -2,6 +2,7 @@
 """Data flow tracking, and how it goes on after the application has ended."""
 
 import contextlib
+import functools
 import io
 import os
 import tempfile
@@ -77,6 +78,14 @@ class Tracking(unittest.TestCase):
         with Tracker(app) as tracker:
             app.run()
         self.assertEqual(tracker.get_path_strings(), ["tx"])
+        for refuses in (tracker.set_skip_starting_messages, tracker.set_discard_last_messages,
+                        functools.partial(tracker.enable_logging, "flow.log")):
+            with self.assertRaisesRegex(ValueError, "-7 is out of range; give 0 to "):
+                refuses(-7)
+        self.assertFalse(os.path.exists("flow.log"))
+        tracker.set_skip_latencies(-7)  # skips none
+        with self.assertRaises(OverflowError):
+            tracker.set_skip_latencies(2**63)
 
 
 if __name__ == "__main__":

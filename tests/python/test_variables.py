@@ -170,6 +170,12 @@ class Variables(unittest.TestCase):
             def compute(self, op_input, op_output, context):
                 for seconds in (0, -1, float("-inf"), float("nan")):
                     assert self.mine.wait(timeout=seconds) is None
+                try:
+                    self.mine.wait(-8)
+                except ValueError as error:
+                    assert "-8 is out of range; give 0 to " in str(error)
+                else:
+                    raise AssertionError("it waits for a publication after -8")
 
         with Harness(Waits) as harness:
             self.assertTrue(harness.tick())
