@@ -9,7 +9,7 @@
 # BY_CRITERION=1 (make criterion): they are linked with Criterion itself.
 CRITERION := $(if $(BY_CRITERION),,$(B)/obj/tests/mini_criterion/main.o)
 MINI_CRITERION_INC := $(if $(BY_CRITERION),,-Itests/mini_criterion)
-UNIT_SRC := $(wildcard tests/unit/*.c)
+UNIT_SRC := $(filter-out $(if $(UCX_SRC),,tests/unit/test_ucx%.c),$(wildcard tests/unit/*.c))
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
@@ -64,6 +64,14 @@ $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
 $(B)/tests/unit/test_shm_ring: $(B)/obj/libfrag/modules/shm/ring.o
+$(B)/tests/unit/test_shm_lives: $(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/shm/*.c))
+$(B)/obj/tests/programs/unit/test_shm_lives.o: ALL_CFLAGS += -Ilibfrag
+# The module, over a UCX of the test's own.
+$(B)/tests/unit/test_ucx_lives: private ALL_LDFLAGS += -lcrypto
+$(B)/tests/unit/test_ucx_lives: $(patsubst %,$(B)/obj/libfrag/modules/ucx/%.o, \
+	address endpoint log message preface ucx)
+$(B)/obj/tests/programs/unit/test_ucx_lives.o: ALL_CFLAGS += -Ilibfrag \
+	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
 # All that they print of drawn answers.
 $(B)/tests/unit/test_views: $(patsubst %,$(B)/obj/fragctl/%.o,begin drain echo events explain fail \
 	filter health json list logs look promise restart service service_print set status stop \

@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "expected.h"
+#include "logged.h"
+
+#include <modules/shm/module.h>
+
+/*
+ * Drawn lives of three hosts that share memory: they connect, send, receive and give back, sleep
+ * and are woken, end and come again, run short of memory, and one shows memory of a GPU. What the
+ * protocol hears, and what the module holds after each step, is compared with a recorded text.
+ */
+#define LIVES 26
+#define STEPS 90
+#define HOSTS 3
+#define SENDS 400
+#define KEPT 12
+#define BLOCKS 8
+#define AREAS 3
+
+extern const struct fragi_transport_ops fragi_transport_v1;
+
+struct host {
+	struct fragi_transport *transport; /* NULL: it has ended */
+	struct fragi_endpoint *ends[HOSTS];
+	char shown[HOSTS][120]; /* what was printed of each */
+};
+
+struct block {
+	void *memory; /* NULL: there is none */
+	uint64_t bytes;
+	int host;
+	uint32_t users;
+};
+
+struct sending {
+	struct fragi_send *send;
+	bool is_over, is_left; /* left: its memory stays until its host has ended */
+	int host;
+	struct block *blocks[4];
+	uint32_t block_count;
+};
+
+static FILE *out;
+static struct host hosts[HOSTS];
+static struct block blocks[BLOCKS];
+static struct sending sends[SENDS];
+static struct {
+	struct fragi_body body;
+	char what;
+} kept[KEPT];
+static uint32_t kept_count;
+static bool keeps;
+static int64_t now_ns;
+static uid_t user; /* 0: who it is */
+
+uid_t geteuid(void)
+{
+	return user != 0 ? user : getuid();
+}
+
+static bool say(const char *format, ...) FRAG_PRINTF(1, 2);
+static bool say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(out, format, args);
+	fputc('\n', out);
+	va_end(args);
+	return true;
+}
+
+/* Memory of a GPU, as the driver of tests has it: every page is in a memfd. */
+
+static struct {
+	void *memory;
+	int fd;
+	size_t bytes;
+} areas[AREAS];
+static bool gpu_fails;
+
+static int area_at(const void *memory)
+{
+	int i = 0;
+
+	while (i < AREAS && areas[i].memory != memory)
+		i++;
+	return i;
+}
+
+static int gpu_alloc(struct frag_device device, size_t size, void **out_memory, size_t *out_bytes,
+		     struct frag_err *err)
+{
+	const int i = area_at(NULL);
+
+	(void)device;
+	if (gpu_fails || i == AREAS)
+		return frag_err_set(err, -ENOTSUP, "the GPU shares nothing more");
+	areas[i].bytes = *out_bytes = (size + 4095) & ~(size_t)4095;
+	areas[i].fd = memfd_create("gpu", MFD_CLOEXEC);
+	cr_assert_eq(ftruncate(areas[i].fd, (off_t)areas[i].bytes), 0);
+	areas[i].memory = *out_memory =
+		mmap(NULL, areas[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED, areas[i].fd, 0);
+	return 0;
+}
+
+static void gpu_free(struct frag_device device, void *memory, size_t bytes)
+{
+	const int i = area_at(memory);
+
+	(void)device;
+	say("  area of %zu is given back", bytes);
+	cr_assert(i < AREAS && areas[i].bytes == bytes);
+	munmap(memory, bytes);
+	close(areas[i].fd);
+	areas[i].memory = NULL;
+}
+
+static int gpu_show(struct frag_device device, void *memory, int *out_fd,
+		    uint8_t out_gpu[FRAGI_GPU_NAME_BYTES], struct frag_err *err)
+{
+	const int i = area_at(memory);
+
+	(void)device;
+	if (gpu_fails)
+		return frag_err_set(err, -EIO, "the GPU does not show it");
+	memset(out_gpu, 'g', FRAGI_GPU_NAME_BYTES);
+	*out_fd = dup(areas[i].fd);
+	return 0;
+}
+
+static int gpu_map(int fd, const uint8_t gpu[FRAGI_GPU_NAME_BYTES], size_t bytes,
+		   struct frag_device *out_device, void **out_memory, struct frag_err *err)
+{
+	cr_expect_eq(gpu[FRAGI_GPU_NAME_BYTES - 1], 'g');
+	if (gpu_fails)
+		return frag_err_set(err, bytes > 4096 ? -EIO : -ENODEV, "the GPU maps nothing");
+	*out_memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	*out_device = (struct frag_device){FRAG_DEVICE_CUDA, 1};
+	say("  area of %zu is mapped", bytes);
+	return 0;
+}
+
+static void gpu_unmap(struct frag_device device, void *memory, size_t bytes)
+{
+	say("  area of %zu on GPU %d is unmapped", bytes, device.id);
+	munmap(memory, bytes);
+}
+
+static const struct fragi_shared_memory gpu_shared = {gpu_alloc, gpu_free, gpu_show, gpu_map,
+						      gpu_unmap};
+static const struct fragi_memory gpu_memory = {.shared = &gpu_shared};
+
+/* What the protocol hears. */
+
+static int end_of(int host, const struct fragi_endpoint *end)
+{
+	int i = 0;
+
+	while (i < HOSTS && hosts[host].ends[i] != end)
+		i++;
+	return i;
+}
+
+/* The letter of which all bytes are; '!': they differ. */
+static char letter_of(const void *bytes, uint64_t count)
+{
+	const char *at = bytes;
+
+	for (uint64_t i = 1; i < count; i++)
+		if (at[i] != at[0])
+			return '!';
+	return at[0];
+}
+
+static enum fragi_arrival_use arrived(void *arg, const struct fragi_arrival *arrival)
+{
+	const int host = (int)((struct host *)arg - hosts);
+	const bool is_kept = keeps && kept_count + arrival->mapped_count <= KEPT;
+
+	fprintf(out, "  host %d hears from %d: header %zu %c, bodies of %" PRIu64 ":", host,
+		end_of(host, arrival->from), arrival->header_bytes,
+		letter_of(arrival->header, arrival->header_bytes), arrival->body_bytes);
+	cr_expect_null(arrival->handle);
+	if (arrival->data != NULL) {
+		for (uint64_t i = 0; i < arrival->body_bytes; i++)
+			if (i == 0 || ((const char *)arrival->data)[i - 1] !=
+					      ((const char *)arrival->data)[i])
+				fprintf(out, " %" PRIu64 "%c", i, ((const char *)arrival->data)[i]);
+		fprintf(out, " beside it");
+	}
+	for (uint32_t i = 0; i < arrival->mapped_count; i++) {
+		const struct fragi_body *body = &arrival->mapped[i];
+
+		fprintf(out, " %" PRIu64 " %c%s", body->bytes, letter_of(body->data, body->bytes),
+			body->device.type == FRAG_DEVICE_CUDA ? " on a GPU" : "");
+		if (!is_kept)
+			continue;
+		kept[kept_count].what = letter_of(body->data, body->bytes);
+		kept[kept_count++].body = *body;
+	}
+	fprintf(out, "%s\n", is_kept && arrival->mapped_count > 0 ? ", kept" : "");
+	return is_kept && arrival->mapped_count > 0 ? FRAGI_ARRIVAL_KEPT : FRAGI_ARRIVAL_USED;
+}
+
+static void let_go(struct sending *sending)
+{
+	for (uint32_t i = 0; i < sending->block_count; i++)
+		sending->blocks[i]->users--;
+	sending->block_count = 0;
+}
+
+static void sent(struct fragi_send *send, bool abandoned)
+{
+	struct sending *sending = sends;
+
+	while (sending->send != send)
+		cr_assert(++sending < sends + SENDS);
+	cr_assert(!sending->is_over, "it ends twice");
+	say("  send %d is over%s", (int)(sending - sends), abandoned ? ", given up" : "");
+	sending->is_over = true;
+	sending->is_left = abandoned;
+	let_go(sending);
+}
+
+static void received(struct fragi_receive *receive, const char *cause, uint64_t bytes)
+{
+	(void)receive, (void)cause, (void)bytes;
+	cr_assert_fail("nothing is received");
+}
+
+static void failed(void *owner, const char *cause)
+{
+	const int number = (int)(intptr_t)owner - 1;
+
+	say("  host %d has lost host %d: %s", number / HOSTS, number % HOSTS, cause);
+}
+
+static void fault(void *arg, enum fragi_failure failure, const char *sentence)
+{
+	say("  fault of host %d, %d: %s", (int)((struct host *)arg - hosts), failure, sentence);
+}
+
+/* What the module holds: its state, slots, and what is not in the ring yet; the ring's places. */
+static void show(int host)
+{
+	for (int k = 0; k < HOSTS; k++) {
+		const struct shm_endpoint *end =
+			(const struct shm_endpoint *)(const void *)hosts[host].ends[k];
+		uint32_t waiting = 0, unsent = 0, spare = 0;
+		char text[120] = "";
+
+		if (end != NULL) {
+			for (const struct shm_send *s = end->waiting; s != NULL; s = s->next)
+				waiting++;
+			for (const struct shm_taken *t = end->unsent; t != NULL; t = t->next)
+				unsent++;
+			for (const struct shm_taken *t = end->spare; t != NULL; t = t->next)
+				spare++;
+			snprintf(text, sizeof(text),
+				 "%s%s, %u of %u slots, %u wait, %u unsent, %u spare, out %" PRIu64
+				 " of %" PRIu64 ", in %" PRIu64 "%s%s",
+				 (const char *[]){"connecting", "open", "closed"}[end->state],
+				 end->failed ? " failed" : "", end->slots_in_use, end->slot_count,
+				 waiting, unsent, spare, end->out.consumed, end->out.produced,
+				 end->in.consumed, end->view != NULL ? ", viewed" : "",
+				 end->view != NULL && end->view->areas != NULL ? ", areas" : "");
+		}
+		if (strcmp(text, hosts[host].shown[k]) != 0)
+			say("  %d to %d: %s", host, k, text);
+		memcpy(hosts[host].shown[k], text, sizeof(text));
+	}
+}
+
+/* What happens. */
+
+static bool begins(void)
+{
+	static const struct fragi_transport_events heard = {arrived, sent, received, failed, fault};
+	const int i = (int)draw(HOSTS);
+	struct fragi_transport_config config = {
+		.struct_size = sizeof(config), .events = &heard, .arg = &hosts[i]};
+	struct frag_err err = FRAG_ERR_INIT;
+	const uint32_t short_at = draw(30), odd = draw(40);
+	int r;
+
+	if (hosts[i].transport != NULL)
+		return false;
+	config.struct_size += odd == 0;
+	config.events = odd == 1 ? NULL : &heard;
+	if (short_at < 6)
+		fragi_alloc_fail_after(short_at, 1);
+	r = fragi_transport_v1.create(&config, &hosts[i].transport, &err);
+	(void)fragi_alloc_fail_off();
+	if (r < 0) /* how much memory it would take depends on the machine */
+		return say("host %d does not begin: %d %.*s", i, r, (int)strcspn(err.text, ":"),
+			   err.text);
+	return say("host %d begins: %s %s %s, headers of %zu, memory of %x%s", i,
+		   hosts[i].transport->ops->name, hosts[i].transport->version,
+		   hosts[i].transport->detail, hosts[i].transport->header_max,
+		   hosts[i].transport->devices,
+		   hosts[i].transport->names_sender ? ", names senders" : "");
+}
+
+static const struct {
+	const char *name;
+	uint32_t at; /* of a byte that is changed; 0: none */
+} edits[] = {
+	{"", 0},
+	{"", 0},
+	{"", 0},
+	{"", 0},
+	{"", 0},
+	{"", 0},
+	{", whose magic is another", 1},
+	{", whose layout is another", 4},
+	{", on another machine", 48},
+	{", in another network", 112},
+	{", with another clock", 176},
+	{", whose socket nobody has", 16},
+	{", whose secret is another", 32},
+};
+
+static bool connects(void)
+{
+	const int i = (int)draw(HOSTS), k = (int)draw(HOSTS);
+	const uint32_t edit = draw(FRAG_COUNT_OF(edits)), short_at = draw(40), odd = draw(30);
+	struct frag_err err = FRAG_ERR_INIT;
+	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
+	size_t size;
+	int r;
+
+	if (hosts[i].transport == NULL || hosts[k].transport == NULL || hosts[i].ends[k] != NULL)
+		return false;
+	memcpy(address, fragi_transport_v1.address(hosts[k].transport, &size), 240);
+	cr_assert_eq(size, 240);
+	if (edits[edit].at > 0)
+		address[edits[edit].at] ^= 1;
+	size -= odd == 0;
+	if (odd == 1) {
+		memcpy(address + 8, &(uint32_t){4711}, sizeof(uint32_t));
+		user = 4712;
+	}
+	say("host %d connects to host %d%s%s", i, k, edits[edit].name,
+	    odd == 0   ? ", which has a short address"
+	    : odd == 1 ? ", of another user"
+		       : "");
+	if (short_at < 3)
+		fragi_alloc_fail_after(short_at, 1);
+	r = fragi_transport_v1.connect(hosts[i].transport, (uint32_t)(70 + k), address, size,
+				       (void *)(intptr_t)(1 + i * HOSTS + k), &hosts[i].ends[k],
+				       &err);
+	(void)fragi_alloc_fail_off();
+	user = 0;
+	if (r < 0)
+		return say("  = %d, failure %u: %s", r, err.failure, err.text);
+	return say("  = %d: version %s, %s node, timeline %d", r, hosts[i].ends[k]->version,
+		   hosts[i].ends[k]->same_node ? "the same" : "another",
+		   hosts[i].ends[k]->timeline.state);
+}
+
+static bool takes_memory(void)
+{
+	const int i = (int)draw(HOSTS), b = (int)draw(BLOCKS);
+	const bool on_gpu = draw_percent(25);
+	const uint64_t sizes[] = {1, 64, 700, 1024, 1025, 4096, 5000, 300000};
+	int r;
+
+	if (hosts[i].transport == NULL || blocks[b].memory != NULL)
+		return false;
+	blocks[b] = (struct block){.host = i, .bytes = DRAW_OF(sizes)};
+	gpu_fails = draw_percent(20);
+	if (on_gpu)
+		r = shm_area_alloc(
+			shm_heap_areas(((struct shm_transport *)(void *)hosts[i].transport)->heap),
+			(struct frag_device){FRAG_DEVICE_CUDA, 1}, (size_t)blocks[b].bytes,
+			&blocks[b].memory);
+	else
+		r = frag_alloc(fragi_transport_v1.memory(hosts[i].transport,
+							 (struct frag_device){FRAG_DEVICE_CPU, 0}),
+			       (size_t)blocks[b].bytes, &blocks[b].memory);
+	gpu_fails = false;
+	if (r < 0)
+		blocks[b].memory = NULL;
+	else
+		memset(blocks[b].memory, 'a' + b, (size_t)blocks[b].bytes);
+	return say("host %d takes block %d of %" PRIu64 "%s: %d, area %d", i, b, blocks[b].bytes,
+		   on_gpu ? " on the GPU" : "", r,
+		   r < 0 ? -9
+			 : fragi_transport_v1.area(hosts[i].transport,
+						   &(struct fragi_body){.data = blocks[b].memory,
+									.bytes = blocks[b].bytes}));
+}
+
+static bool gives_memory(void)
+{
+	struct block *block = &blocks[draw(BLOCKS)];
+	struct shm_heap *heap;
+
+	if (block->memory == NULL || block->users > 0)
+		return false;
+	say("host %d gives block %d back", block->host, (int)(block - blocks));
+	heap = ((struct shm_transport *)(void *)hosts[block->host].transport)->heap;
+	if (shm_area_find(shm_heap_areas(heap), block->memory, 1) >= 0)
+		shm_area_free(shm_heap_areas(heap), block->memory);
+	else
+		frag_free(shm_heap_resource(heap), block->memory);
+	block->memory = NULL;
+	return true;
+}
+
+/* A block of the host, of the GPU only if the peer has mapped it; else memory of its own. */
+static void draw_body(int host, int peer, struct sending *sending, struct fragi_body *body)
+{
+	static char own[6000];
+	const uint64_t sizes[] = {1, 100, 512, 1023, 1024, 1025, 5000};
+	const struct fragi_transport *transport = hosts[host].transport;
+	struct block *block = &blocks[draw(BLOCKS)];
+	const uint64_t offset = draw_percent(30) ? draw(64) : 0;
+	int area;
+
+	memset(own, 'z', sizeof(own));
+	*body = (struct fragi_body){.data = own, .bytes = DRAW_OF(sizes)};
+	body->device.type = FRAG_DEVICE_CPU;
+	if (draw_percent(40) || block->memory == NULL || block->host != host ||
+	    offset >= block->bytes)
+		return;
+	*body = (struct fragi_body){.data = (char *)block->memory + offset,
+				    .bytes = block->bytes - offset};
+	area = fragi_transport_v1.area(transport, body);
+	body->device.type = area >= 0 ? FRAG_DEVICE_CUDA : FRAG_DEVICE_CPU;
+	if (area >= 0 &&
+	    (fragi_transport_v1.areas(hosts[host].ends[peer]) & (uint64_t)1 << area) == 0) {
+		body->data = own;
+		body->device.type = FRAG_DEVICE_CPU;
+		body->bytes = 1025;
+		return;
+	}
+	sending->blocks[sending->block_count++] = block;
+	block->users++;
+}
+
+/* Returns whether it is under way; it is free again if not. */
+static bool send_to(int i, int k, struct sending *sending, const struct fragi_body *bodies,
+		    uint32_t count)
+{
+	const bool is_under_way =
+		fragi_transport_v1.send(hosts[i].ends[k], sending->send, bodies, count);
+
+	cr_assert(!sending->is_over, "it ended by an upcall, too");
+	if (!is_under_way) {
+		let_go(sending);
+		free(sending->send);
+		sending->send = NULL;
+	}
+	return is_under_way;
+}
+
+/* NULL: there are too many. */
+static struct sending *make_send(int host, uint32_t header_bytes, int letter)
+{
+	struct sending *sending = sends;
+
+	while (sending < sends + SENDS && sending->send != NULL)
+		sending++;
+	if (sending == sends + SENDS)
+		return NULL;
+	*sending = (struct sending){.host = host};
+	sending->send = calloc(1, sizeof(*sending->send) + hosts[host].transport->send_room);
+	sending->send->header_bytes = header_bytes;
+	memset(sending->send->header, letter, header_bytes);
+	return sending;
+}
+
+/* One that has failed is rarely sent to. */
+static bool is_open(int host, int peer)
+{
+	const struct fragi_endpoint *end = hosts[host].ends[peer];
+
+	return end != NULL &&
+	       (!((const struct shm_endpoint *)(const void *)end)->failed || draw_percent(5));
+}
+
+static bool sends_it(void)
+{
+	const uint32_t headers[] = {1, 40, 48, 112, 113, 4096};
+	const int i = (int)draw(HOSTS), k = (int)draw(HOSTS);
+	const uint32_t count = draw(4);
+	const bool is_short = draw_percent(8);
+	const uint32_t header_bytes = DRAW_OF(headers);
+	const int letter = 'A' + (int)draw(26);
+	struct sending *sending;
+	struct fragi_body bodies[4];
+	uint64_t copied;
+
+	if (!is_open(i, k))
+		return false;
+	sending = make_send(i, header_bytes, letter);
+	if (sending == NULL)
+		return false;
+	fprintf(out, "send %d, host %d to %d, header %u, bodies", (int)(sending - sends), i, k,
+		sending->send->header_bytes);
+	for (uint32_t b = 0; b < count; b++) {
+		draw_body(i, k, sending, &bodies[b]);
+		fprintf(out, " %" PRIu64 "%c", bodies[b].bytes, *(const char *)bodies[b].data);
+	}
+	say("%s", is_short ? ", memory is short" : "");
+	if (is_short)
+		fragi_alloc_fail_after(0, 1);
+	copied = sending->send->copied_bytes;
+	if (send_to(i, k, sending, bodies, count))
+		say("  = under way, %" PRIu64 " copied", sending->send->copied_bytes - copied);
+	(void)fragi_alloc_fail_off();
+	return true;
+}
+
+/* As many as fill a ring, or all but; the first of them have bodies that are copied. */
+static bool sends_many(void)
+{
+	static char own[2000];
+	const int i = (int)draw(HOSTS), k = (int)draw(HOSTS);
+	const uint32_t count = 50 + draw(30), large = draw(40);
+	struct fragi_body body = {.data = memset(own, 'z', sizeof(own))};
+	struct sending *sending;
+	uint32_t under_way = 0;
+
+	if (!is_open(i, k))
+		return false;
+	body.device.type = FRAG_DEVICE_CPU;
+	for (uint32_t n = 0; n < count && (sending = make_send(i, 4080, 'Q')) != NULL; n++) {
+		body.bytes = n < large ? 2000 : 100;
+		under_way += send_to(i, k, sending, &body, 1);
+	}
+	return say("host %d sends %u to %d, %u of them large: %u are under way", i, count, k, large,
+		   under_way);
+}
+
+static bool makes_progress(void)
+{
+	const int i = (int)draw(HOSTS);
+	const uint32_t short_at = draw(25);
+	uint32_t happened;
+
+	if (hosts[i].transport == NULL)
+		return false;
+	now_ns += (const int64_t[]){0, 400000, 1000000}[draw(3)];
+	keeps = draw_percent(50);
+	gpu_fails = draw_percent(10);
+	say("host %d makes progress at %" PRId64 " us%s", i, now_ns / 1000,
+	    short_at < 2 ? ", memory is short" : "");
+	if (short_at < 2)
+		fragi_alloc_fail_after(short_at, 1);
+	happened = fragi_transport_v1.progress(hosts[i].transport, now_ns);
+	(void)fragi_alloc_fail_off();
+	gpu_fails = false;
+	return happened == 0 || say("  = %u", happened);
+}
+
+static bool is_readable(const struct host *host)
+{
+	struct pollfd fd = {.fd = fragi_transport_v1.fd(host->transport), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static bool sleeps(void)
+{
+	const int i = (int)draw(HOSTS);
+	int r;
+
+	if (hosts[i].transport == NULL)
+		return false;
+	r = fragi_transport_v1.arm(hosts[i].transport);
+	return say("host %d arms: %d", i, r);
+}
+
+static bool is_looked_at(void)
+{
+	const int i = (int)draw(HOSTS);
+
+	if (hosts[i].transport == NULL)
+		return false;
+	if (draw_percent(20)) {
+		say("host %d is woken", i);
+		fragi_transport_v1.wake(hosts[i].transport);
+	}
+	return say("host %d %s", i, is_readable(&hosts[i]) ? "is awake" : "would sleep");
+}
+
+static bool lets_go(void)
+{
+	const uint32_t i = kept_count > 0 ? draw(kept_count) : 0;
+
+	if (kept_count == 0)
+		return false;
+	say("a body of %" PRIu64 " %c is released, it holds %c", kept[i].body.bytes, kept[i].what,
+	    letter_of(kept[i].body.data, kept[i].body.bytes));
+	kept[i].body.release(kept[i].body.owner);
+	kept[i] = kept[--kept_count];
+	return true;
+}
+
+static bool closes(void)
+{
+	const int i = (int)draw(HOSTS), k = (int)draw(HOSTS);
+	const bool silent = draw_percent(60);
+
+	if (hosts[i].transport == NULL || hosts[i].ends[k] == NULL)
+		return false;
+	say("host %d closes host %d%s", i, k, silent ? ", which is silent" : "");
+	keeps = false;
+	fragi_transport_v1.close(hosts[i].ends[k], silent);
+	if (draw_percent(80))
+		say("  stop: %d", fragi_transport_v1.stop(hosts[i].ends[k], now_ns));
+	show(i);
+	if (draw_percent(60)) {
+		say("  and frees it");
+		fragi_transport_v1.free(hosts[i].ends[k]);
+		hosts[i].ends[k] = NULL;
+	}
+	return true;
+}
+
+static void forget_sends(int ended)
+{
+	for (struct sending *s = sends; s < sends + SENDS; s++) {
+		cr_expect(s->send == NULL || s->host != ended || s->is_over, "send %d never ends",
+			  (int)(s - sends));
+		if (s->send != NULL && s->is_over && (!s->is_left || s->host == ended)) {
+			free(s->send);
+			s->send = NULL;
+		}
+	}
+}
+
+/* Its pools end before it. */
+static void end(int i)
+{
+	say("host %d ends", i);
+	fragi_transport_v1.destroy(hosts[i].transport);
+	hosts[i].transport = NULL;
+	memset(hosts[i].ends, 0, sizeof(hosts[i].ends));
+	memset(hosts[i].shown, 0, sizeof(hosts[i].shown));
+	forget_sends(i);
+}
+
+static bool ends(void)
+{
+	const int i = (int)draw(HOSTS);
+
+	if (hosts[i].transport == NULL)
+		return false;
+	for (int b = 0; b < BLOCKS; b++)
+		if (blocks[b].memory != NULL && blocks[b].host == i)
+			return false;
+	end(i);
+	return true;
+}
+
+static const struct drawn_event events[] = {
+	{3, begins, true},
+	{3, connects, true},
+	{3, takes_memory},
+	{2, gives_memory, true},
+	{12, sends_it, true},
+	{1, sends_many},
+	{14, makes_progress, true},
+	{3, sleeps},
+	{2, is_looked_at, true},
+	{6, lets_go},
+	{1, closes},
+	{1, ends},
+};
+
+/* Most hosts know one another; some are not there yet. */
+static void begin_life(void)
+{
+	for (int i = 0; i < 40; i++)
+		if (draw_percent(60))
+			(void)connects();
+		else
+			(void)begins();
+}
+
+static void live(uint32_t seed)
+{
+	uint32_t weights[FRAG_COUNT_OF(events)];
+
+	draw_from(seed);
+	say("life %u", seed);
+	now_ns = 0;
+	draw_weights(events, FRAG_COUNT_OF(events), weights);
+	begin_life();
+	for (int i = 0; i < STEPS; i++) {
+		draw_event(events, weights, FRAG_COUNT_OF(events));
+		for (int k = 0; k < HOSTS; k++)
+			show(k);
+		forget_sends(-1);
+	}
+	while (kept_count > 2)
+		lets_go();
+	for (int b = 0; b < BLOCKS; b++) {
+		blocks[b].users = 0;
+		while (blocks[b].memory != NULL)
+			gives_memory();
+	}
+	for (int i = 0; i < HOSTS; i++)
+		if (hosts[i].transport != NULL)
+			end(i);
+	while (kept_count > 0)
+		lets_go();
+}
+
+/* Lines that follow one another as they are become one. Returns text. */
+static char *shorten(char *text)
+{
+	char *copy = strdup(text), *to = text;
+	const char *next;
+
+	for (const char *line = copy; *line != '\0'; line = next) {
+		uint32_t count = 1;
+		size_t length;
+
+		next = expected_next_line(line);
+		length = (size_t)(next - line);
+		for (; strncmp(line, next, length) == 0; next += length)
+			count++;
+		memcpy(to, line, length);
+		to += length;
+		if (count > 2) /* the copy has had as much room */
+			to += sprintf(to, "  %u times\n", count);
+		else if (count == 2)
+			to = (char *)memcpy(to, line, length) + length;
+	}
+	*to = '\0';
+	free(copy);
+	return text;
+}
+
+Test(shm_lives, do_what_is_recorded)
+{
+	size_t size;
+	char *text;
+
+	fragi_memory_install(&gpu_memory, (struct frag_device){FRAG_DEVICE_CUDA, 1});
+	out = open_memstream(&text, &size);
+	logged_begin();
+	for (uint32_t seed = 1; seed <= LIVES; seed++)
+		live(seed);
+	logged_end(out);
+	fclose(out);
+	expected_compare("transports/shm", shorten(text));
+	free(text);
+}
