@@ -64,6 +64,10 @@ $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
 $(B)/tests/unit/test_shm_ring: $(B)/obj/libfrag/modules/shm/ring.o
+$(B)/tests/unit/test_remote_lives: private ALL_LDFLAGS += -lcrypto
+$(B)/tests/unit/test_remote_lives: \
+	$(patsubst %,$(B)/obj/tests/programs/conformance/%.o,message mischief socket) \
+	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
 $(B)/tests/unit/test_shm_lives: $(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/shm/*.c))
 $(B)/obj/tests/programs/unit/test_shm_lives.o: ALL_CFLAGS += -Ilibfrag
 # The module, over a UCX of the test's own.
