@@ -124,6 +124,18 @@ class Again(unittest.TestCase):
                 held = sum(run.in_share(name, "%d/%d" % (turn, parts)) for turn in turns)
                 self.assertEqual(held, count, name)
 
+    def test_what_has_nothing_for_a_checker_runs_once(self):
+        """Pages, headers, makefiles and packages: in check, and in no run under a sanitizer."""
+        once = ["integration/test_" + n for n in ("docs", "headers", "pages", "readmes", "site", "make", "deploy",
+                                                  "completion", "python", "holoscan_programs")]
+        once.append("tests/scale/test_scale")
+        again = ["integration/test_ping", "integration/test_make_up", "tests/unit/test_run", "hostile/test_page"]
+        for flags, names in (((), once + again), (("sanitized",), again), (("threads",), again)):
+            args = types.SimpleNamespace(**dict.fromkeys(("valgrind", "emulated", "share", "only", "tests"), None),
+                                         **{f: f in flags for f in ("sanitized", "threads")})
+            held = run.choose_programs([([], n) for n in once + again], args, {})
+            self.assertEqual(sorted(n for _, n in held), sorted(names), flags)
+
     def test_a_reason_may_be_that_of_a_class(self):
         skips = run.Skips({"test_a::One.test_x": "x", "test_a::One.*": "all"})
         for name, reason in (("test_a::One.test_x", "x"), ("test_a::One.test_y", "all"), ("test_a::Two.test_x", None),
