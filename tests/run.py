@@ -81,6 +81,7 @@ class Result:
     def __init__(self, name):
         self.name = name
         self.passed, self.failed, self.skipped = [], [], []
+        self.reasons = {}  # what tests that were skipped say themselves
         self.is_certain = False  # what failed would fail whenever it runs
         self.failed_first = []  # before the program ran again
         self.output = ""
@@ -231,8 +232,10 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         m = TAP.match(line)
         if not m:
             continue
-        if "# SKIP" in m.group(3):
+        _, is_skipped, reason = m.group(3).partition("# SKIP")
+        if is_skipped:
             result.skipped.append(m.group(2))
+            result.reasons[m.group(2)] = reason.strip()
         elif m.group(1) == "ok":
             result.passed.append(m.group(2))
         else:
@@ -482,9 +485,10 @@ def report(results, skips, args, checks_features):
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
     skipped = sorted(n for r in results for n in r.skipped if not args.tests or n in args.tests)
+    reasons = {n: r.reasons[n] for r in results for n in r.reasons}
     for name in skipped:
         if name in skips:
-            print("skipped %s: %s" % (name, skips[name]))
+            print("skipped %s: %s" % (name, reasons.get(name) or skips[name]))
         else:
             print("FAILED %s: skipped, and tests/skips does not say why" % name)
             failed.append(name)

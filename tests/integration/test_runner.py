@@ -142,6 +142,15 @@ class Again(unittest.TestCase):
                              ("a::x", None)):
             self.assertEqual(skips[name] if name in skips else None, reason)
 
+    def test_a_skipped_test_says_why_itself(self):
+        """tests/skips only says what may be skipped: its reasons are for all machines."""
+        result = self.program("tap('ok - s::C.x # SKIP no IPv6')\ntap('ok - s::C.y # SKIP ')\ntap('ok - s::C.z')\n")
+        args = types.SimpleNamespace(tests=None, record=None)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            run.report([result], run.Skips({"s::C.*": "only root can"}), args, False)
+        self.assertEqual(out.getvalue(), "skipped s::C.x: no IPv6\nskipped s::C.y: only root can\n"
+                                         "1 passed, 0 failed, 2 skipped\n")
+
     def test_what_may_be_skipped_somewhere_has_a_reason(self):
         may = {*may_skip.of_python(run.PYTHON_FOLDERS), *may_skip.of_c()}
         known = {"test_users::TwoUsers.test_ipv6",  # setUp does
