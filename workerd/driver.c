@@ -296,6 +296,17 @@ void wrk_driver_renew(struct wrk_driver *driver)
 	driver->identity.serial = fw_tls_own_key(driver->options.tls)->serial;
 }
 
+const struct fw_identity *wrk_driver_identity(const struct wrk_driver *driver)
+{
+	return &driver->identity;
+}
+
+void wrk_driver_lose(struct wrk_driver *driver, const char *why)
+{
+	if (driver->connection != NULL)
+		fw_connection_fail(driver->connection, -EKEYREVOKED, why);
+}
+
 uint64_t wrk_driver_id(const struct wrk_driver *driver)
 {
 	return driver->id;

@@ -38,6 +38,10 @@ uint64_t wrk_driver_id(const struct wrk_driver *driver);
 bool wrk_driver_has_valid_key(const struct wrk_driver *driver);
 /* Its session goes on with the key that is used now. */
 void wrk_driver_renew(struct wrk_driver *driver);
+/* What the driver has proven by a key or certificate; no name: nothing, or not yet. */
+const struct fw_identity *wrk_driver_identity(const struct wrk_driver *driver);
+/* Ends it as lost. */
+void wrk_driver_lose(struct wrk_driver *driver, const char *why);
 /* Whether it is a process of this user on this machine (wire/peer_user.h). */
 bool wrk_driver_is_own_user(const struct wrk_driver *driver);
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message);

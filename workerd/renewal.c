@@ -44,6 +44,7 @@ static void on_connected(void *arg, uint64_t id, const char *local_address, cons
 					  .session = renewal->session,
 					  .version = FRAG_VERSION};
 	memcpy(message.hello.secret, renewal->secret, FW_SECRET_BYTES);
+	memcpy(message.hello.binding, renewal->binding, FW_BINDING_BYTES);
 	wrk_driver_send(renewal->driver, &message);
 	explicit_bzero(message.hello.secret, FW_SECRET_BYTES);
 }
@@ -69,6 +70,15 @@ static void on_message(void *arg, uint64_t id, struct fw_message *message)
 		fw_tls_settle(renewal->credentials->tls, true);
 		finish(renewal);
 		renewal->renewed(renewal->arg, renewal->proof);
+	} else if (message->kind == FW_REFUSED &&
+		   message->refused.failure.code == FRAGI_FAILURE_SESSION_REFUSED) {
+		log_error(NULL,
+			  "leaves its session for one with the key %s, whose driver refuses it: %s",
+			  fw_tls_own_key(renewal->credentials->tls)->name,
+			  message->refused.failure.sentence);
+		fw_tls_settle(renewal->credentials->tls, true);
+		finish(renewal);
+		renewal->refused(renewal->arg, message->refused.failure.sentence);
 	} else if (message->kind == FW_REFUSED) {
 		finish(renewal);
 		keep(renewal, message->refused.failure.sentence);
@@ -118,6 +128,7 @@ void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *
 {
 	renewal->session = session->session;
 	memcpy(renewal->secret, session->secret, FW_SECRET_BYTES);
+	memcpy(renewal->binding, wrk_driver_identity(present)->binding, FW_BINDING_BYTES);
 	if (renewal->driver == NULL)
 		return;
 	finish(renewal); /* it was about the session before */

@@ -8,9 +8,11 @@
 /*
  * The exchange of this worker's key while its session goes on. The key file was read again, and the
  * key that this worker uses now is not the session's: a second connection proves the new key to the
- * driver and names the session. If the driver takes it, the session goes on with the new key. If
- * not, as after a typing mistake, this worker keeps the keys that it had. Zeroed: nothing is
- * exchanged.
+ * driver, names the session, and says what the session's own connection is bound by
+ * (wire/identity.h). If the driver takes it, the session goes on with the new key. If it has no
+ * such session, or has it over another connection, what this worker is attached to is not that
+ * driver: the session is lost, and the new key is used for the next one. Else, as after a typing
+ * mistake, this worker keeps the keys that it had. Zeroed: nothing is exchanged.
  */
 struct wrk_renewal {
 	/* constant */
@@ -19,10 +21,11 @@ struct wrk_renewal {
 	const struct fw_users *users;
 	uv_loop_t *loop;
 	void (*renewed)(void *arg, const char *proof); /* what the driver has proven (driver.h) */
+	void (*refused)(void *arg, const char *why);   /* the session, by who has the new key */
 	void *arg;
 	/* of the session */
 	uint64_t session; /* 0: none yet */
-	uint8_t secret[FW_SECRET_BYTES];
+	uint8_t secret[FW_SECRET_BYTES], binding[FW_BINDING_BYTES];
 	/* of the exchange */
 	struct wrk_driver *driver; /* its connection; NULL: there is none */
 	char proof[256];

@@ -367,6 +367,14 @@ static void on_renewed(void *arg, const char *proof)
 			 &(struct wrk_event){.kind = WRK_EVENT_RENEWED, .proof = proof});
 }
 
+static void on_session_refused(void *arg, const char *why)
+{
+	struct wrk_shell *shell = arg;
+
+	if (shell->driver != NULL)
+		wrk_driver_lose(shell->driver, why);
+}
+
 static void on_child_ended(uv_signal_t *handle, int number)
 {
 	(void)handle;
@@ -534,6 +542,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 					      .users = &shell->options->users,
 					      .loop = &shell->loop,
 					      .renewed = on_renewed,
+					      .refused = on_session_refused,
 					      .arg = shell};
 	wrk_strays_adopt();
 	shell->worker.reporter = &shell->reporter;

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/secret.h>
+
 /*
  * When a workerd is killed, its crash reporter (workerd/reporter.h) connects, names the session and
  * its secret in HELLO, gets WELCOME, and sends the final HOST_STATS of that session's hosts. It may
  * send nothing else, and what it sends is no sign that its worker lives. When the reporter has
  * closed its connection it also closes the worker's, so the end of the session comes after the
  * counts. A reporter is a part of its session: it ends with the session, and there is one at a
- * time, so reporters need no limit of their own. A worker that lives says the same HELLO with a new
- * key of its file (workerd/renewal.h): its session goes on with that key.
+ * time, so reporters need no limit of their own.
+ *
+ * A worker that lives says the same HELLO with a new key of its file (workerd/renewal.h), and what
+ * its session's connection is bound by: the session goes on with that key. A thief of the key
+ * before, who stands between the two, has one connection to each. They are bound differently, so
+ * the session that he has here does not get a key that he only passes on.
  */
 
 struct drv_session *drv_reporter_session(const struct drv_core *core, uint64_t connection)
@@ -26,21 +36,50 @@ static void close_reporter(struct drv_session *session)
 	session->reporter = 0;
 }
 
-/* What was proven here is what the worker of the session has proven from now on. */
-static void renew(struct drv_session *session, const struct fw_identity *identity)
+static bool exchanges_key(const struct fw_hello *hello)
 {
+	static const uint8_t none[FW_BINDING_BYTES];
+
+	return memcmp(hello->binding, none, sizeof(none)) != 0;
+}
+
+/* Returns why the peer's key is not taken for that of the session; NULL: it is, or need not be. */
+static const char *why_not(const struct drv_session *session, const struct fw_identity *identity,
+			   const struct fw_hello *hello)
+{
+	const struct fw_identity *own = &session->identity;
+
+	if (exchanges_key(hello) &&
+	    (identity == NULL ||
+	     !fragi_secret_equal(own->binding, hello->binding, FW_BINDING_BYTES)))
+		return drv_text(
+			session->core,
+			"its session is over another connection than here, so somebody who has the %s stands between; remove that one from the driver's file",
+			session->who);
+	/* it wants to exchange it, or is a reporter whose file has another key by now */
+	if (hello->minor < FW_BINDING_MINOR && identity != NULL && identity->serial != own->serial)
+		return "its frag is too old to exchange a key safely; restart it with the new one";
+	return NULL;
+}
+
+/* What was proven here is what the worker of the session has proven from now on. 0 or -ENOMEM */
+static int renew(struct drv_session *session, const struct fw_identity *identity)
+{
+	struct fw_identity renewed = *identity;
 	const char *who;
 
-	if (identity == NULL || identity->serial == session->identity.serial)
-		return;
+	if (identity->serial == session->identity.serial)
+		return 0;
 	who = fragi_arena_printf(&session->arena, "key %s", identity->name);
 	if (who == NULL)
-		return;
+		return -ENOMEM;
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s goes on with the %s in place of %s",
 		session->name, who, session->who);
 	session->who = who;
-	session->identity = *identity;
-	session->roles = identity->roles;
+	memcpy(renewed.binding, session->identity.binding, FW_BINDING_BYTES);
+	session->identity = renewed;
+	session->roles = renewed.roles;
+	return 0;
 }
 
 void drv_reporter_hello(struct drv_core *core, const struct drv_event *event,
@@ -51,10 +90,18 @@ void drv_reporter_hello(struct drv_core *core, const struct drv_event *event,
 	struct drv_session *session = drv_session_named(core, &message->hello);
 	struct fw_message answer = {.kind = FW_WELCOME, .seq = 1, .reply_to = message->seq};
 	struct drv_action send = {.kind = DRV_DO_SEND, .connection = connection};
+	const char *why;
 
 	if (session == NULL || session->role != FW_ROLE_WORKER) {
 		drv_session_refuse(core, connection, peer, message, FRAGI_FAILURE_SESSION_REFUSED,
 				   "the session has ended, or this is not its secret");
+		return;
+	}
+	why = why_not(session, event->identity, &message->hello);
+	if (why != NULL) {
+		drv_session_refuse(core, connection, peer, message, FRAGI_FAILURE_SESSION_REFUSED,
+				   why);
+		drv_refuse_key(core, peer, why);
 		return;
 	}
 	answer.welcome = (struct fw_welcome){.session = session->id,
@@ -66,7 +113,11 @@ void drv_reporter_hello(struct drv_core *core, const struct drv_event *event,
 		drv_close(core, connection); /* it may try again */
 		return;
 	}
-	renew(session, event->identity);
+	if (exchanges_key(&message->hello) && renew(session, event->identity) < 0) {
+		fragi_free(send.frame);
+		drv_close(core, connection);
+		return;
+	}
 	close_reporter(session);
 	session->reporter = connection;
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = connection});

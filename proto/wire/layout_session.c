@@ -64,6 +64,7 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, reports),
 	FIELD(hello, last_epoch),
 	FIELD(hello, last_name),
+	KEY(hello, binding, "a binding of another length", .may_be_empty = true),
 	END,
 };
 

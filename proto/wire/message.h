@@ -64,13 +64,14 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 16
+#define FW_PROTOCOL_MINOR 17
 #define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
 #define FW_TAP_MINOR 10         /* ... HOST_TAP */
 #define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */
 #define FW_EXAMINE_MINOR 12     /* ... EXAMINE */
 #define FW_TRACE_MINOR 14       /* ... HOST_TAP with traces */
 #define FW_GPU_LIMIT_MINOR 16   /* ... gpu_memory_limit_bytes */
+#define FW_BINDING_MINOR 17     /* ... binding */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */

@@ -9,7 +9,8 @@
 
 /* How the sessions of workers and clients with the driver begin, live and end. */
 
-#define FW_SECRET_BYTES 16 /* of a session */
+#define FW_SECRET_BYTES 16  /* of a session */
+#define FW_BINDING_BYTES 32 /* of a connection (wire/identity.h) */
 
 enum fw_role {
 	FW_ROLE_WORKER = 1,
@@ -48,6 +49,11 @@ struct fw_hello {
 	uint32_t reports;    /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 	uint64_t last_epoch; /* the highest one that a driver has sent it */
 	const char *last_name; /* that a driver gave it last: it keeps that one; empty: none */
+	/*
+	 * of a reporter whose worker exchanges its key: what the connection of that session is
+	 * bound by; zeros: it only reports
+	 */
+	uint8_t binding[FW_BINDING_BYTES];
 };
 
 /*

@@ -30,6 +30,7 @@
 #define RECORDS_A_KEY (1u << 20)
 #define RECORD_BYTES 16384
 #define RECORD_HANDSHAKE 22
+#define BINDING_LABEL "EXPORTER-Channel-Binding" /* RFC 9266 */
 #define ALERT_OFFSET 1000 /* of a received alert in OpenSSL's reasons (SSL_AD_REASON_OFFSET) */
 
 static const unsigned char cipher_suite[2] = {0x13, 0x02};
@@ -328,6 +329,10 @@ static int shake_hands(struct session *session, struct frag_err *err)
 		r = fw_certificates_identify(session->ssl, &session->identity, err);
 	else if (SSL_session_reused(session->ssl) != 1 || !session->is_offered_known)
 		r = frag_err_set(err, -EKEYREJECTED, "it did not use a key");
+	if (r == 0 &&
+	    SSL_export_keying_material(session->ssl, session->identity.binding, FW_BINDING_BYTES,
+				       BINDING_LABEL, strlen(BINDING_LABEL), NULL, 0, 0) != 1)
+		r = frag_err_set(err, -ENOMEM, "there is no memory left for TLS");
 	session->is_proven = r == 0;
 	return r;
 }

@@ -41,10 +41,13 @@ class Middle:
                 continue
             driver.settimeout(None)
             self._socks += [worker, driver]
-            for way, one, other in ((UP, worker, driver), (DOWN, driver, worker)):
-                t = threading.Thread(target=self._carry, args=(way, one, other), daemon=True)
-                self._threads.append(t)
-                t.start()
+            self._begin(worker, driver)
+
+    def _begin(self, worker, driver):
+        for way, one, other in ((UP, worker, driver), (DOWN, driver, worker)):
+            t = threading.Thread(target=self._carry, args=(way, one, other), daemon=True)
+            self._threads.append(t)
+            t.start()
 
     def _carry(self, way, one, other):
         try:
@@ -60,7 +63,10 @@ class Middle:
                 other.sendall(control.frame(data) if self.by_frame else data)
         except (OSError, EOFError):
             pass
-        for s in (one, other):
+        self._close(one, other)
+
+    def _close(self, *socks):
+        for s in socks:
             try:
                 s.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -72,11 +78,7 @@ class Middle:
             return
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        for s in self._socks:
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        self._close(*self._socks)
         for t in self._threads:
             t.join()
         for s in self._socks:

@@ -16,6 +16,36 @@ static void reporter_hello(struct world *w, uint64_t connection, const struct fw
 	say(w, connection, &message);
 }
 
+/* The keys of the worker a, proven on the connection of its session and on another one. */
+static const struct fw_identity old_key = {
+	.name = "old", .roles = FW_ROLE_BIT(FW_ROLE_WORKER), .serial = 1, .binding = {7}};
+static const struct fw_identity new_key = {
+	.name = "new", .roles = FW_ROLE_BIT(FW_ROLE_WORKER), .serial = 2, .binding = {8}};
+
+/* A worker, or its reporter, that has proven `by` on this connection. */
+static void exchange_hello(struct world *w, uint64_t connection, const struct fw_welcome *session,
+			   const struct fw_identity *by, uint32_t minor,
+			   const uint8_t binding[FW_BINDING_BYTES])
+{
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .minor = minor,
+					  .role = FW_ROLE_REPORTER,
+					  .session = session->session,
+					  .version = "test"};
+	memcpy(message.hello.secret, session->secret, FW_SECRET_BYTES);
+	memcpy(message.hello.binding, binding, FW_BINDING_BYTES);
+	w->identity = by;
+	say(w, connection, &message);
+	w->identity = NULL;
+}
+
+static const char *key_of(const struct world *w, uint64_t connection)
+{
+	return drv_core_identity(w->core, connection, NULL)->name;
+}
+
 static void end_connection(struct world *w, uint64_t connection)
 {
 	step(w, &(struct drv_event){
@@ -30,12 +60,24 @@ static const struct fw_welcome *begin(struct world *w)
 	return &taken(w, 1, FW_WELCOME)->welcome;
 }
 
-static void expect_refused(struct world *w, uint64_t connection)
+/* The same, and they have a key. */
+static const struct fw_welcome *begin_with_key(struct world *w)
+{
+	world_init(w);
+	w->identity = &old_key;
+	to_running(w);
+	w->identity = NULL;
+	return &taken(w, 1, FW_WELCOME)->welcome;
+}
+
+/* Returns why. */
+static const char *expect_refused(struct world *w, uint64_t connection)
 {
 	const struct fw_message *refused = must_take(w, connection, FW_REFUSED);
 	cr_expect_eq(refused->reply_to, 1);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_SESSION_REFUSED);
 	cr_expect(is_closed(w, connection));
+	return refused->refused.failure.sentence;
 }
 
 WORLD_TEST(driver_reporter, its_counts_are_those_of_the_lost_worker, NULL)
@@ -165,4 +207,80 @@ WORLD_TEST(driver_reporter, a_later_one_takes_the_place_of_the_first, NULL)
 	cr_expect_not(is_closed(w, REPORTER + 1));
 	say_stats(w, REPORTER + 1, 1, true, 5, 0);
 	cr_expect_eq(w->closed_count, 1);
+}
+
+WORLD_TEST(driver_reporter, a_worker_exchanges_the_key_of_its_session, NULL)
+{
+	const struct fw_welcome *a = begin_with_key(w);
+	struct fw_identity third = new_key;
+
+	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, old_key.binding);
+	cr_expect_eq(taken(w, REPORTER, FW_WELCOME)->welcome.session, a->session);
+	cr_expect_str_eq(key_of(w, 1), "new");
+	cr_expect_str_eq(key_of(w, 2), "old");
+	/* the connection stays the one that it was */
+	third.serial++;
+	strcpy(third.name, "third");
+	exchange_hello(w, REPORTER + 1, a, &third, FW_PROTOCOL_MINOR, new_key.binding);
+	expect_refused(w, REPORTER + 1);
+	cr_expect_str_eq(key_of(w, 1), "new");
+	exchange_hello(w, REPORTER + 2, a, &third, FW_PROTOCOL_MINOR, old_key.binding);
+	cr_expect_not_null(taken(w, REPORTER + 2, FW_WELCOME));
+	cr_expect_str_eq(key_of(w, 1), "third");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+WORLD_TEST(driver_reporter, a_key_that_is_proven_for_another_connection_is_not_taken, NULL)
+{
+	const struct fw_welcome *a = begin_with_key(w);
+	uint8_t other[FW_BINDING_BYTES];
+
+	memcpy(other, old_key.binding, sizeof(other));
+	other[FW_BINDING_BYTES - 1] ^= 1;
+	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, other);
+	cr_expect_str_eq(
+		expect_refused(w, REPORTER),
+		"its session is over another connection than here, so somebody who has the key old stands between; remove that one from the driver's file");
+	exchange_hello(w, REPORTER + 1, a, NULL, FW_PROTOCOL_MINOR, old_key.binding);
+	expect_refused(w, REPORTER + 1);
+	cr_expect_str_eq(key_of(w, 1), "old");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+WORLD_TEST(driver_reporter, one_whose_file_has_another_key_exchanges_none, NULL)
+{
+	static const uint8_t none[FW_BINDING_BYTES];
+	const struct fw_welcome *a = begin_with_key(w);
+
+	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, none);
+	cr_expect_not_null(taken(w, REPORTER, FW_WELCOME));
+	say_stats(w, REPORTER, 1, true, 5, 0);
+	cr_expect_not(is_closed(w, REPORTER));
+	cr_expect_str_eq(key_of(w, 1), "old");
+}
+
+/* Those of minor 16 exchange it without a binding, so they cannot be told from a thief. */
+WORLD_TEST(driver_reporter, an_older_worker_keeps_its_key, NULL)
+{
+	static const uint8_t none[FW_BINDING_BYTES];
+	const struct fw_welcome *a = begin_with_key(w);
+
+	exchange_hello(w, REPORTER, a, &new_key, FW_BINDING_MINOR - 1, none);
+	cr_expect_str_eq(
+		expect_refused(w, REPORTER),
+		"its frag is too old to exchange a key safely; restart it with the new one");
+	cr_expect_str_eq(key_of(w, 1), "old");
+	exchange_hello(w, REPORTER + 1, a, &old_key, FW_BINDING_MINOR - 1, none);
+	cr_expect_not_null(taken(w, REPORTER + 1, FW_WELCOME), "its reporter");
+}
+
+WORLD_TEST(driver_reporter, without_a_key_there_is_none_to_exchange, NULL)
+{
+	static const uint8_t binding[FW_BINDING_BYTES] = {1};
+	const struct fw_welcome *a = begin(w);
+
+	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, binding);
+	expect_refused(w, REPORTER);
+	exchange_hello(w, REPORTER + 1, a, NULL, FW_PROTOCOL_MINOR, binding);
+	expect_refused(w, REPORTER + 1);
 }

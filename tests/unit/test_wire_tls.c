@@ -159,6 +159,32 @@ Test(wire_tls, a_common_key_joins_two_ends)
 	end_fini(&server);
 }
 
+/* A man in the middle, who has the key, is the server of one and the client of the other one. */
+Test(wire_tls, what_a_connection_is_bound_by_is_known_at_its_ends_only)
+{
+	struct end client[2], server[2];
+	const struct fw_identity *ends[4];
+	static const uint8_t none[FW_BINDING_BYTES];
+
+	for (int i = 0; i < 2; i++) {
+		end_init(&client[i], false, FILE_A);
+		end_init(&server[i], true, FILE_A);
+		meet(&client[i], &server[i]);
+		ends[i] = identity(&client[i]);
+		ends[2 + i] = identity(&server[i]);
+		cr_assert(ends[i] != NULL && ends[2 + i] != NULL);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_expect_arr_eq(ends[i]->binding, ends[2 + i]->binding, FW_BINDING_BYTES);
+		cr_expect_arr_neq(ends[i]->binding, ends[2 + !i]->binding, FW_BINDING_BYTES);
+		cr_expect_arr_neq(ends[i]->binding, none, FW_BINDING_BYTES);
+	}
+	for (int i = 0; i < 2; i++) {
+		end_fini(&client[i]);
+		end_fini(&server[i]);
+	}
+}
+
 /* Whether a name is in the file cannot be told from outside: both alerts are the same. */
 Test(wire_tls, a_peer_without_the_key_is_refused_in_words_on_both_ends)
 {

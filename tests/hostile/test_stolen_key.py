@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key of a worker was stolen, and the thief stands between that worker and its driver while the
+key is exchanged."""
+import re
+import select
+import signal
+
+import victim  # first: it knows where the others are
+import middle
+import thief
+
+
+class Cutting(middle.Middle):
+    """Ends the second connection in place of the driver's last word on it, WELCOME."""
+
+    begun = 0
+
+    def _begin(self, worker, driver):
+        self.begun += 1
+        if self.begun != 2:
+            super()._begin(worker, driver)
+            return
+        said = 0
+        while True:
+            one = select.select([worker, driver], [], [])[0][0]
+            data = one.recv(1 << 16)
+            if one is driver and said > 1:
+                self._close(worker, driver)
+                return
+            said += one is worker
+            (worker if one is driver else driver).sendall(data)
+
+
+class Exchange(victim.Keyed):
+    def hangup(self, p):
+        seen = p.stderr.count("SIGHUP: has read ")
+        p.signal(signal.SIGHUP)
+        self.wait_until("the file is read", lambda: p.stderr.count("SIGHUP: has read ") > seen)
+
+    def line(self, path):
+        with open(path) as f:
+            return [line for line in f if line.startswith("frag-key-")][0]
+
+    def ask(self, *words):
+        client = self.start("fragctl", *words, "--address", self.address, "--key-file", self.key)
+        self.assertEqual(client.wait(), 0, client.stderr)
+        return client.stdout
+
+    def put(self, path, *lines):
+        with open(path, "w") as f:
+            f.writelines(lines)
+
+    def begin_with(self, between):
+        """A driver and a worker, whose key is exchanged; between(driver's address, key): who stands
+        between the two. Its file has the new key then, and the worker was told."""
+        self.old, self.new = (self.line(self.new_key(name)) for name in ("old", "new"))
+        good = self.line(self.key)
+        own = self.new_key("own")
+        self.put(own, self.old)
+        self.put(self.key, good, self.old)
+        self.d = self.start("driverd", "--address", "127.0.0.1:0", "--key-file", self.key)
+        self.address = self.d.wait_line(r"listening on (\S+:\d+)").group(1)
+        self.thief = between(self.address, self.old)
+        self.addCleanup(self.thief.end)
+        self.w = self.worker("--key-file", own, "--name", "w", address=self.thief.address)
+        self.d.wait_line("worker w joined from .* with the key old$")
+        self.put(self.key, good, self.old, self.new)
+        self.hangup(self.d)
+        self.put(own, self.new)
+        self.hangup(self.w)
+        self.without_old = (good, self.new)
+
+    def joined(self):
+        return re.findall(r"worker w joined from \S+ with the key (\S+)$", self.d.stderr, re.M)
+
+    def test_a_relayed_exchange_gives_the_thief_nothing(self):
+        """He cannot make the session that he has with the driver one by the new key."""
+        self.begin_with(thief.Thief)
+        why = "its session is over another connection than here, so somebody who has the key old stands between"
+        self.d.wait_line("refused .*: %s; remove that one from the driver's file$" % why)
+        self.w.wait_line("error keys: leaves its session for one with the key new, whose driver refuses it: " + why)
+        self.d.wait_line("worker w joined from .* with the key new$")
+        self.assertNotIn("goes on with the key", self.d.stderr)
+        self.assertNotIn("takes the key", self.w.stderr)
+        self.assertEqual(self.joined(), ["old", "new"])
+        self.assertRegex(self.ask("events"), "refused .*: " + why)
+        read = len(self.thief.read)
+        self.assertGreater(read, 1, "he read HELLO and WELCOME")
+        self.put(self.key, *self.without_old)
+        self.hangup(self.d)
+        self.ask("workers")
+        self.assertEqual(len(self.thief.read), read, "he reads nothing of the session by the new key")
+
+    def test_a_man_in_the_middle_without_the_key_does_not_disturb_it(self):
+        self.begin_with(lambda address, key: middle.Middle(address))
+        self.d.wait_line("worker w goes on with the key new in place of key old$")
+        self.w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.put(self.key, *self.without_old)
+        self.hangup(self.d)
+        self.ask("workers")
+        self.assertEqual(self.joined(), ["old"])
+
+    def test_a_thief_who_stops_the_exchange_ends_with_the_old_key(self):
+        """The worker stays with him, and says so; the driver ends what he has there."""
+        class Stopping(thief.Thief):
+            def _pass(self, worker, driver):
+                self._close(worker, driver)
+
+        self.begin_with(Stopping)
+        self.w.wait_line("error keys: keeps the keys that it has: the driver does not take the key new of ")
+        self.assertEqual(self.joined(), ["old"])
+        self.put(self.key, *self.without_old)
+        self.hangup(self.d)
+        self.d.wait_line("closes the connection of .*: its key old is no longer in the key file$")
+
+    def test_an_exchange_whose_answer_is_lost_is_made_again(self):
+        """The driver holds the session by the new key then, and the worker by the old one."""
+        self.begin_with(lambda address, key: Cutting(address))
+        self.d.wait_line("worker w goes on with the key new in place of key old$")
+        self.w.wait_line("error keys: keeps the keys that it has: the driver does not take the key new of ")
+        self.put(self.key, *self.without_old)
+        self.hangup(self.d)
+        self.ask("workers")
+        self.hangup(self.w)
+        self.w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.assertEqual(self.joined(), ["old"])
