@@ -49,7 +49,8 @@ struct video_decoder {
 	int64_t end_us;         /* of the last packet, in the file's time */
 	bool is_partial;        /* a part of the last packet is missing */
 	bool is_cut_off;        /* the file is, which is not reported yet */
-	_Atomic int64_t errors; /* that the codec has logged, in any thread */
+	_Atomic int64_t errors; /* that the codec has logged, in any thread, also between calls */
+	int64_t known_errors;   /* of these, what is counted */
 	bool fell_back;
 	bool has_come; /* something of a stream has, while it is waited for */
 	int unread;    /* failures to read since the last packet */
@@ -482,9 +483,14 @@ static int at_end(struct video_decoder *d, int64_t *skipped, struct frag_err *er
 			    d->name, (double)d->end_us / 1e6);
 }
 
-static int64_t errors_of(const struct video_decoder *d)
+/* Returns whether FFmpeg has logged errors since the last call, or in this thread since `here`. */
+static bool has_logged(struct video_decoder *d, int64_t here)
 {
-	return video_log_errors() + atomic_load(&d->errors);
+	int64_t errors = atomic_load(&d->errors);
+	bool has = errors > d->known_errors || video_log_errors() > here;
+
+	d->known_errors = errors;
+	return has;
 }
 
 int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,
@@ -493,24 +499,25 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 	video_watch_begin(&d->watch, d->read_timeout_ns);
 	d->has_come = false;
 	for (;;) {
-		int64_t errors = errors_of(d);
+		int64_t here = video_log_errors();
 		int r = avcodec_receive_frame(d->codec, frame);
-		bool is_frame = r >= 0;
+		bool is_frame = r >= 0, is_end = r == AVERROR_EOF, has_errors;
 
-		if (r == AVERROR_EOF)
-			return at_end(d, skipped, err);
 		if (r == AVERROR(EAGAIN))
 			r = feed(d);
+		has_errors = has_logged(d, here);
 		/*
 		 * FFmpeg leaves out some damage by itself, or hides it: then it only logs that. Of
 		 * a GPU it also logs what it cannot decode there, and goes on here.
 		 */
-		if (r >= 0 && d->codec->hw_device_ctx == NULL && errors_of(d) > errors) {
+		if ((r >= 0 || is_end) && d->codec->hw_device_ctx == NULL && has_errors) {
 			if (skipped == NULL)
 				r = AVERROR_INVALIDDATA;
 			else
 				(*skipped)++;
 		}
+		if (is_end && r == AVERROR_EOF)
+			return at_end(d, skipped, err);
 		if (r >= 0 && is_frame) {
 			video_gpu_crop(frame);
 			return 1;
