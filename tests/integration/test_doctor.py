@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import socket
 import unittest
 
@@ -300,6 +301,8 @@ class Workers(ServiceTest):
         code = p.wait()
         told = self.document(p.stdout)
         self.assertEqual(code, 0 if told["healthy"] else 1, p.stderr)
+        every = [c for w in told["nodes"] for c in w["checks"]] + told["connections"]
+        self.assertEqual(told["healthy"], all(c["ok"] for c in every), every)
         return {w["worker"]: {c["check"]: c for c in w["checks"]} for w in told["nodes"]}, told["connections"]
 
     def test_each_node_and_each_connection(self):
@@ -328,7 +331,9 @@ class Workers(ServiceTest):
         for name, line in zip("ab", sorted(workers), strict=True):
             self.assertRegex(line, r"^worker %s, 127.0.0.1:\d+: \d+ ok, \d+ wrong$" % name)
         self.assertRegex(lines[-2], "^connection      ok     [ab] - [ab]: .* there and back")
-        self.assertRegex(lines[-1], r"^all \d+ are ok$" if code == 0 else r"^\d+ of \d+ are wrong$")
+        ok, wrong = (sum(int(n) for n in re.findall(r"(\d+) %s\b" % what, "\n".join(workers))) for what in ("ok", "wrong"))
+        self.assertEqual(lines[-1], "%d of %d are wrong" % (wrong, ok + wrong + 1) if wrong else "all %d are ok" % (ok + 1))
+        self.assertEqual(code, 1 if wrong else 0)
 
     def take_data_port(self):
         for port in random.sample(range(10000, 32767), 20):
