@@ -202,6 +202,24 @@ class Rtsp(test_streams.StreamTest):
         self.fails(self.serve("UDP is dropped").url, r"nothing came from rtsp://.*/clip for 0\.5 s; check the sender",
                    "--connect", "500ms", "--transport", "udp")
 
+    def test_the_example_of_four_cameras(self):
+        """The page goes on with the three others where one sends less, or nothing any more."""
+        urls = [self.serve(manner).url for manner in ("good", "good", "good", "stalls")]
+        self.write("person-detection.xml", "engine of tests\ninput image_tensor:0 16 1 300 300 3\n"
+                   "output detection_boxes:0 4 1 5 4\noutput detection_scores:0 4 1 5\n"
+                   "output num_detections:0 4 1\n")
+        app = os.path.join(cluster.TOP, "examples", "cameras", "app.yaml")
+        p = self.start("fragctl", "run", "--output", "json", app, "--", "--source", "rtsp", "--models", self.folder,
+                       "--picture", self.path("picture.jpg"), *("--url%d=%s" % x for x in enumerate(urls, 1)),
+                       env={"FRAG_OPENVINO": os.path.join(cluster.BUILD, "tests", "engine")})
+        p.wait_line("; connects again")
+        p.signal(signal.SIGTERM)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        flows = [f for f in self.summary(p)["flows"] if f["to"] == "cameras.viewer.receivers"]
+        self.assertTrue(all(f["delivered"] for f in flows), flows)
+        self.assertEqual(len(flows), 4)
+        self.assertGreater(sum(f["reused"] for f in flows), 0, flows)
+
     def test_the_example_of_a_network_camera(self):
         """On the page and in the recording, also after the camera was lost."""
         server = self.serve("is cut", "good", "silent")
