@@ -169,14 +169,22 @@ static void open_two_gpus(void)
 
 TestSuite(ops_twins_on_two_gpus, .init = open_two_gpus);
 
-/* Without a stream an operator follows its input to another GPU; a stream stays where it is. */
+/*
+ * Without a stream an operator follows its input to another GPU; a stream stays where it is, on the
+ * GPU of its pool.
+ */
 Test(ops_twins_on_two_gpus, an_operator_with_a_stream_stays_on_its_gpu)
 {
-	const struct frag_harness_resource streams[] = {{"streams", "cuda_stream_pool", NULL},
-							{NULL, NULL, NULL}};
+	const struct frag_arg *const of_gpu[] = {NULL, FRAG_ARGS({"dev_id", "0"}),
+						 FRAG_ARGS({"dev_id", "1"})};
+	static const char *const words[] = {
+		"", "came in memory of GPU 1, and the operator works on GPU 0;",
+		"came in memory of GPU 0, and the operator works on GPU 1;"};
 	const float boxes[] = {0.1f, 0.1f, 0.4f, 0.4f}, score = 0.7f;
 
-	for (int with = 0; with < 2; with++) {
+	for (int with = 0; with < 3; with++) {
+		const struct frag_harness_resource streams[] = {
+			{"streams", "cuda_stream_pool", of_gpu[with]}, {NULL, NULL, NULL}};
 		struct frag_err err = FRAG_ERR_INIT;
 		struct frag_harness *h = frag_harness_create_with(
 			&inference_detection_postprocessor_type,
@@ -184,8 +192,9 @@ Test(ops_twins_on_two_gpus, an_operator_with_a_stream_stays_on_its_gpu)
 			with ? streams : NULL, &err);
 
 		cr_assert_not_null(h, "%s", err.text);
-		for (int32_t gpu = 0; gpu < 2; gpu++) {
-			const bool refused = with && gpu == 1;
+		for (int i = 0; i < 2; i++) {
+			const int32_t gpu = with == 2 ? 1 - i : i;
+			const bool refused = with && i == 1;
 			struct frag_message *m = frag_message_create();
 
 			cr_assert_eq(frag_message_add_tensor(
@@ -199,9 +208,7 @@ Test(ops_twins_on_two_gpus, an_operator_with_a_stream_stays_on_its_gpu)
 			cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
 			cr_expect_eq(frag_harness_tick(h), refused ? -EXDEV : 0, "%s",
 				     frag_harness_error(h));
-			cr_expect(!refused || strstr(frag_harness_error(h),
-						     "came in memory of GPU 1, and the operator "
-						     "works on GPU 0;") != NULL,
+			cr_expect(!refused || strstr(frag_harness_error(h), words[with]) != NULL,
 				  "%s", frag_harness_error(h));
 			cr_assert_eq(frag_harness_take(h, "out", &m), refused ? -ENOMSG : 0);
 			if (refused)

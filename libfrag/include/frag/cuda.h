@@ -58,6 +58,15 @@ FRAG_API int frag_op_use_stream(struct frag_op *op, struct frag_resource *pool,
 				struct frag_device gpu);
 
 /*
+ * Finds the GPU of a cuda_stream_pool's streams, for frag_op_use_stream.
+ * - pool: NULL is accepted
+ * - out_gpu: receives the device, of type FRAG_DEVICE_CUDA
+ * Returns 0; -EINVAL: the resource is no cuda_stream_pool.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int frag_cuda_stream_gpu(const struct frag_resource *pool, struct frag_device *out_gpu);
+
+/*
  * Returns the stream of frag_op_use_stream, a cudaStream_t (CUstream), for work of this tick; NULL:
  * the operator asked for none. It is the same in all ticks.
  * Thread: the tick's. Blocks: no. RT-safe: yes.

@@ -45,6 +45,8 @@ int gpu_twin_open(struct gpu_twin *twin, struct frag_op *op, const char *ptx,
 		return frag_op_fail(
 			op, -ENOTSUP,
 			"it is to work on a GPU, and this build of frag has no kernels: it was made without a CUDA toolkit; use a pool with storage_type: 2, and no cuda_stream_pool");
+	if (!twin->pool_is_on_gpu) /* else both have to agree, which frag_op_use_stream checks */
+		(void)frag_cuda_stream_gpu(streams, &twin->stream_device);
 	r = frag_op_use_stream(op, streams, twin->stream_device);
 	twin->has_stream = r == 0;
 	return r;

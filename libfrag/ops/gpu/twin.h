@@ -35,7 +35,7 @@ bool gpu_pool_is_on_gpu(struct frag_resource *pool, struct frag_device *out);
 
 /*
  * For initialize. The operator gets a stream if the pool has memory of a GPU only, or if it was
- * given a cuda_stream_pool, which is one of GPU 0 then.
+ * given a cuda_stream_pool; where it has both they are of one GPU.
  * - pool, streams: NULL: none
  * Returns 0, or a failure that is worded in the operator.
  */

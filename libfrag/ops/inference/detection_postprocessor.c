@@ -85,7 +85,7 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_RESOURCE(
 		struct detection_postprocessor, cuda_stream_pool, NULL,
 		.headline =
-			"Of GPU 0: tensors of a network on it are searched while the thread does other work; without one it waits",
+			"Of the network's GPU: its tensors are searched while the thread does other work; without one it waits",
 		.flags = FRAG_PARAM_OPTIONAL),
 };
 

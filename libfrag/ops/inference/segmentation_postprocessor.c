@@ -75,7 +75,7 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_RESOURCE(
 		struct segmentation_postprocessor, cuda_stream_pool, NULL,
 		.headline =
-			"Of GPU 0: masks of a network on it are made while the thread does other work; without one it waits",
+			"Of the network's GPU: masks are made while the thread does other work; without one it waits",
 		.flags = FRAG_PARAM_OPTIONAL),
 };
 

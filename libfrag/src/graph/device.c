@@ -63,6 +63,11 @@ static int take_stream(struct frag_op *op, struct frag_resource *pool, struct fr
 		     : 0;
 }
 
+int frag_cuda_stream_gpu(const struct frag_resource *pool, struct frag_device *out_gpu)
+{
+	return pool != NULL && fragi_is_stream_pool(pool, out_gpu) ? 0 : -EINVAL;
+}
+
 int frag_op_use_stream(struct frag_op *op, struct frag_resource *pool, struct frag_device gpu)
 {
 	struct frag_err why = FRAG_ERR_INIT;
