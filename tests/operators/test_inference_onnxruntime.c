@@ -574,6 +574,35 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 	}
 }
 
+/* The stream goes on meanwhile, and what the old one has emitted stays. */
+GPU_TEST(ops_onnxruntime, a_model_on_a_gpu_is_replaced_while_it_runs)
+{
+	write_model(model_path, small);
+	write_model(other_path, small);
+	for (int graphs = 0; graphs < 2; graphs++) {
+		struct frag_harness *h =
+			make(FRAG_ARGS(ON_GPU, {"enable_cuda_graphs", graphs ? "true" : "false"}));
+		struct inference *in = frag_harness_state(h);
+		struct frag_message *first = run_once(h, rows(GPU, 1, 7.0f)), *m;
+
+		in->model = 2;
+		for (int i = 0; i < 2000 && strcmp(in->networks.items[0].path, other_path) != 0;
+		     i++) {
+			m = run_once(h, rows(GPU, 1, (float)i));
+			cr_assert_float_eq(element(m, "scores", 0), (float)i, 0, "tick %d", i);
+			frag_message_unref(m);
+			usleep(1000);
+		}
+		cr_expect_str_eq(in->networks.items[0].path, other_path);
+		m = run_once(h, rows(GPU, 1, 5.0f));
+		cr_expect_float_eq(element(m, "scores", 0), 5.0f, 0);
+		cr_expect_float_eq(element(first, "scores", 0), 7.0f, 0);
+		frag_message_unref(first);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 /* A model keeps its part of what the host may have of GPUs, or all that is left. */
 GPU_TEST(ops_onnxruntime, models_share_the_limit_of_the_host)
 {
@@ -811,6 +840,33 @@ Test(ops_onnxruntime, models_of_a_batch_take_different_numbers_of_frames)
 					       frames);
 			}
 		}
+	}
+}
+
+/* A model on the CPU reads no memory of a GPU, so the host gets what both take. */
+GPU_TEST(ops_onnxruntime, models_of_a_batch_on_a_gpu_and_on_the_cpu_take_one_tensor)
+{
+	static const char *const devices[] = {"{a: 0, b: cpu}", "{a: cpu, b: 0}"};
+
+	write_model(model_path, rows_models[0]);
+	write_model(other_path, rows_models[0]);
+	snprintf(paths, sizeof(paths), "{a: %s, b: %s}", model_path, other_path);
+	for (size_t i = 0; i < FRAG_COUNT_OF(devices); i++) {
+		struct frag_harness *h = frag_harness_create(
+			&inference_inference_type,
+			FRAG_ARGS({"backend", "onnxruntime"}, {"model_path_map", paths},
+				  {"pre_processor_map", "{a: image, b: image}"},
+				  {"inference_map", "{a: boxes, b: corners}"},
+				  {"device_map", devices[i]}, {"batch", "{size: 2}"}),
+			NULL);
+
+		cr_assert_not_null(h);
+		for (uint64_t k = 1; k < 3; k++)
+			give_frame(h, "receivers", host_rows(1, (float)k), k);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s: %s", devices[i], frag_harness_error(h));
+		for (uint64_t k = 1; k < 3; k++)
+			expect_frame(h, "transmitter", k);
+		frag_harness_destroy(h);
 	}
 }
 

@@ -291,6 +291,26 @@ static struct batch_input *input_of(struct batch *batch, const char *name)
 	return &batch->inputs[batch->input_count++];
 }
 
+/*
+ * Where the tensors of a name are put side by side: in the host if a model on the CPU takes them,
+ * which reads no other memory, also in ticks in which that one is off.
+ */
+static struct frag_device device_of(const struct network *networks, size_t count, const char *name)
+{
+	struct frag_device device = {FRAG_DEVICE_CPU, 0};
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < networks[i].input_count; k++) {
+			if (strcmp(networks[i].inputs[k].name, name) != 0)
+				continue;
+			device = networks[i].model->device;
+			if (device.type == FRAG_DEVICE_CPU)
+				return device;
+		}
+	}
+	return device;
+}
+
 int batch_next(struct batch *batch, const struct network *networks, size_t count, void *stream,
 	       struct frag_err *err)
 {
@@ -320,7 +340,7 @@ int batch_next(struct batch *batch, const struct network *networks, size_t count
 					"the models of a batch take more than %d tensors",
 					BATCH_INPUTS_MAX);
 			r = gather(batch, input, &networks[i].model->inputs[k],
-				   networks[i].model->device, stream, err);
+				   device_of(networks, count, name), stream, err);
 		}
 	}
 	batch->messages[0] = batch->message;
