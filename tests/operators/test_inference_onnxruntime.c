@@ -187,6 +187,26 @@ Test(ops_onnxruntime, batches_keep_their_order)
 	frag_harness_destroy(h);
 }
 
+/* What would help is not to convert the tensor, but to give more of them. */
+Test(ops_onnxruntime, a_model_of_several_at_a_time_asks_for_as_many)
+{
+	const char *sentence =
+		"model a takes 4 at a time of its input \"image\", f32 [4, 3], and the "
+		"tensor \"image\" that came is f32 [3, 3]; give it as many, with "
+		"batch: {size: 4}";
+	struct frag_harness *h;
+
+	write_model(model_path, "engine of tests\ninput image 1 4 3\noutput boxes 1 4 2\n");
+	h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+	frag_message_unref(run_once(h, host_rows(8, 1.0f)));
+	tick_fails(h, "image", host_rows(3, 1.0f), sentence);
+	frag_harness_destroy(h);
+	write_model(model_path, "engine of tests\ninput image 1 4 5\noutput boxes 1 4 2\n");
+	h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+	tick_fails(h, "image", host_rows(3, 1.0f), "convert it before");
+	frag_harness_destroy(h);
+}
+
 Test(ops_onnxruntime, outputs_that_are_not_named_take_free_places)
 {
 	struct frag_harness *h;

@@ -240,6 +240,20 @@ static const char *layout_that_fits(const struct inference_tensor *wanted,
 	return NULL;
 }
 
+/* Whether a tensor lacks nothing but that a model of so many inputs at a time gets as many. */
+static bool has_another_count(const struct inference_tensor *wanted, const struct frag_dltensor *dl)
+{
+	int32_t lacking = wanted->ndim - dl->ndim;
+
+	if (lacking < 0 || lacking > 1 || wanted->ndim == 0 || wanted->shape[0] <= 1 ||
+	    dl->dtype.code != wanted->dtype.code || dl->dtype.bits != wanted->dtype.bits)
+		return false;
+	for (int32_t i = 1; i < wanted->ndim; i++)
+		if (wanted->shape[i] >= 0 && dl->shape[i - lacking] != wanted->shape[i])
+			return false;
+	return true;
+}
+
 static bool is_host(struct frag_device device)
 {
 	return device.type == FRAG_DEVICE_CPU || device.type == FRAG_DEVICE_CUDA_HOST;
@@ -274,6 +288,14 @@ static int take_one(struct network *network, size_t i, const struct frag_tensor 
 	char wants[INFERENCE_TEXT_SIZE], came[INFERENCE_TEXT_SIZE];
 	int64_t runs = fit(wanted, dl, input);
 
+	if (runs < 0 && has_another_count(wanted, dl))
+		return frag_err_set(
+			err, -EINVAL,
+			"model %s takes %lld at a time of its input \"%s\", %s, and the tensor \"%s\" that came is %s; give it as many, with batch: {size: %lld} or the regions of crop, or export it for any number",
+			network->name, (long long)wanted->shape[0], wanted->name,
+			inference_tensor_text(wanted->dtype, wanted->ndim, wanted->shape, wants),
+			input->name, inference_tensor_text(dl->dtype, dl->ndim, dl->shape, came),
+			(long long)wanted->shape[0]);
 	if (runs < 0) {
 		const char *layout = layout_that_fits(wanted, dl);
 
