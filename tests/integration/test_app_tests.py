@@ -228,6 +228,14 @@ class AppTests(cluster.ClusterTest):
         self.assertEqual(p.wait(), 1)
         self.assertIn('there is no operator "camra"; did you mean "camera"?', p.stdout)
         self.assertIn('there is no fragment "h"', p.stdout)
+        # The flow takes the only output there is, so the type of the operator must have it.
+        tests = "frag_test: 1\ntests: {t: {inputs: {f.camera.%s: in.txt}, outputs: {f.fwd.out: seen.txt}}}\n"
+        for port, code in (("oot", 1), ("out", 0)):
+            self.write_all("0ms i64 5\n10000ms i64 6\n", "", tests=tests % port)
+            self.write("app.yaml", GRAPH.replace("camera.out ->", "camera ->"))
+            p = self.run_tests()
+            self.assertEqual(p.wait(), code, p.stdout)
+            self.assertEqual('there is no output "oot"; did you mean "out"?' in p.stdout, port == "oot", p.stdout)
         self.write_all("", "", inputs="0ms i64 5\nsoon i64 6\n")
         p = self.run_tests()
         self.assertEqual(p.wait(), 1)

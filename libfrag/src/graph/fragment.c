@@ -137,6 +137,41 @@ static void make_instance(struct frag_fragment *fragment, const struct fragi_spe
 		fragment->making->no_composer = true; /* its operators are missing */
 }
 
+static bool has_output(const struct frag_op_type *type, const char *name)
+{
+	for (uint32_t i = 0; i < type->port_count; i++)
+		if (type->ports[i].dir == FRAG_OUT && strcmp(type->ports[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A test_source has the outputs that its files are given for: the type in whose place it is must
+ * have them. A type with a setup may add some.
+ */
+static void check_replaced(const struct frag_op *op, const char *replaced)
+{
+	struct frag_fragment *fragment = op->fragment;
+	const struct fragi_node *file = op->made->own->settings[0].value->first;
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct frag_op_type *type = fragi_registry_op(fragment->registry, replaced, &err);
+	const char *names[64];
+	char advice[400];
+	size_t count = 0;
+
+	if (type == NULL || type->setup != NULL)
+		return;
+	for (uint32_t i = 0; i < type->port_count && count < FRAG_COUNT_OF(names); i++)
+		if (type->ports[i].dir == FRAG_OUT)
+			names[count++] = type->ports[i].name;
+	for (; file != NULL; file = file->next)
+		if (!has_output(type, file->key->text))
+			fragi_making_fail(fragment, -EINVAL, file, op->subject,
+					  "there is no output \"%.80s\"%s", file->key->text,
+					  fragi_advise(advice, sizeof(advice), file->key->text,
+						       "outputs", names, count));
+}
+
 void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spec_operator *ops,
 			  size_t count)
 {
@@ -158,6 +193,8 @@ void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spe
 		if (op == NULL)
 			continue;
 		op->made->own = spec_op;
+		if (spec_op->replaced != NULL)
+			check_replaced(op, spec_op->replaced);
 		make_conditions(op, spec_op);
 		fragi_op_add(op);
 	}

@@ -142,6 +142,7 @@ struct fragi_spec_align {
 struct fragi_spec_operator {
 	const char *name;
 	const char *type;     /* NULL: sets parameters of an operator composed in C */
+	const char *replaced; /* the type of which a test_source has outputs; NULL: it is none */
 	const char *subgraph; /* an instance of one that a library lists; type is NULL */
 	const char *scope;    /* as that of struct fragi_spec_object */
 	struct fragi_spec_setting *settings;

@@ -151,6 +151,7 @@ static struct fragi_node *replace(struct fragi_builder *builder, const struct se
 	*op = (struct fragi_spec_operator){
 		.name = op->name,
 		.type = "test_source",
+		.replaced = op->type,
 		.settings = settings,
 		.setting_count = 1,
 		.conditions = condition,
