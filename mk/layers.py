@@ -46,7 +46,7 @@ def layer(path):
 def allowed(path, include):
     """Why `include` may not stand in `path`; None when it may."""
     folder, top = include.split("/")[0], path.split("/")[0]
-    if folder == ".." and not (path.startswith("libfrag/ops/") and re.match(r"\.\./(frame\.h|held_back\.h|draw/|gpu/|image/)", include)):
+    if folder == ".." and not (path.startswith("libfrag/ops/") and re.match(r"\.\./(folders\.h|frame\.h|held_back\.h|draw/|gpu/|image/)", include)):
         return "a path that leaves its folder hides the layer"
     if folder == "modules" and not path.startswith("libfrag/modules/"):
         return "a module is opened when it is needed, and not included"

@@ -3,10 +3,8 @@
 #define OPS_FRAME_H
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <frag/frag.h>
 
@@ -246,24 +244,6 @@ static inline int frame_check_path(struct frag_op *op, const char *path)
 				      "path is the URL %s, and this operator writes files only; "
 				      "give it the path of one",
 				      begin);
-}
-
-/* Creates the folders that lead to path. Returns 0 or a negative errno. */
-static inline int frame_make_folders(const char *path)
-{
-	char folder[PATH_MAX];
-	size_t length = strlen(path);
-
-	if (length >= sizeof(folder))
-		return -ENAMETOOLONG;
-	memcpy(folder, path, length + 1);
-	for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
 }
 
 #endif

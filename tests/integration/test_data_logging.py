@@ -161,6 +161,14 @@ class Loggers(cluster.ClusterTest):
             self.run_app("npy: {type: basic_npy_logger, folder: %s, log_inputs: false, max_bytes: %d}" % (folder, most))
             self.assertEqual(len(os.listdir(self.path(folder))), files, most)
 
+    def test_the_folders_on_the_way_are_made(self):
+        for logger, path in (("basic_json_logger, path: a/b/log", "a/b/log.two"),
+                             ("async_csv_logger, path: a/c/d/log", "a/c/d/log.one"),
+                             ("basic_npy_logger, folder: a/e/f", "a/e/f"),
+                             ("basic_npy_logger, folder: a/g/", "a/g")):
+            self.run_app("log: {type: %s}" % logger)
+            self.assertTrue(os.path.exists(self.path(path)), path)
+
     def test_the_console_shows_what_the_patterns_let_through(self):
         run = self.run_app("console: {type: basic_console_logger, denylist_patterns: [\"^one\", eye]}")
         said = re.findall(r"data (two\.\S+): input: i64 (\d+)", run.stderr)
@@ -168,9 +176,15 @@ class Loggers(cluster.ClusterTest):
         self.assertNotIn("one.", re.sub(r"op app/one\S*", "", run.stderr))
 
     def test_a_file_that_cannot_be_is_explained(self):
-        run = self.run_app("file: {type: basic_json_logger, path: no/where/log}", code=1)
-        self.assertIn("data logger file cannot start: cannot write %s: No such file or directory; name another file"
-                      % self.path("no/where/log.one"), run.stderr)
+        self.write("file", "")
+        for logger, sentence in (
+                ("basic_json_logger, path: file/where/log", "cannot write %s: Not a directory; name another file"
+                 % self.path("file/where/log.one")),
+                ("basic_npy_logger, folder: file/where", "cannot make the folder %s: Not a directory; name another one"
+                 % self.path("file/where")),
+                ("basic_npy_logger, folder: file", "%s is no folder; name another one" % self.path("file"))):
+            run = self.run_app("log: {type: %s}" % logger, code=1)
+            self.assertIn("data logger log cannot start: " + sentence, run.stderr)
 
     def test_mistakes_are_refused_together(self):
         run = self.start("fragctl", "validate", self.write("app.yaml", APP % (

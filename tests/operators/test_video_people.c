@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "folders.h"
 #include "inference/detections.h"
 #include "inference/inference.h"
 #include "inference/models.h"
@@ -123,7 +124,7 @@ static void write_picture(uint8_t *picture, const char *kind, int number)
 	if (folder == NULL || folder[0] == '\0')
 		return;
 	snprintf(path, sizeof(path), "%s/%s-%03d.png", folder, kind, number);
-	cr_assert_eq(frame_make_folders(path), 0);
+	cr_assert_eq(folders_make(path), 0);
 	cr_assert_eq(image_png_write(path, &f), 0, "cannot write %s", path);
 }
 

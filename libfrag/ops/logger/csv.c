@@ -143,11 +143,10 @@ static int put_column(FILE *file, const struct frag_log_entry *entry, const char
 static int csv_log(void *state, const struct frag_log_entry *entry)
 {
 	struct csv *csv = state;
-	long at = csv->max_bytes > 0 ? ftell(csv->file) : 0;
-	int r = 0;
+	int r = logger_check_room(csv->file, csv->max_bytes);
 
-	if (at > 0 && (uint64_t)at >= csv->max_bytes)
-		return -EFBIG;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; r == 0 && i < csv->columns.count; i++) {
 		fputs(i > 0 ? "," : "", csv->file);
 		r = put_column(csv->file, entry, csv->columns.items[i]);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "logger.h"
 
@@ -23,41 +20,6 @@ static const struct frag_param json_params[] = {
 			.headline = "Bytes after which no more is written; 0: no limit"),
 };
 
-/* Makes the folder of the file, if it is missing; what else is wrong shows when it is opened. */
-static void make_folder(const char *path)
-{
-	char folder[PATH_MAX];
-	char *end;
-
-	snprintf(folder, sizeof(folder), "%s", path);
-	end = strrchr(folder, '/');
-	if (end == NULL || end == folder)
-		return;
-	*end = '\0';
-	(void)mkdir(folder, 0777);
-}
-
-int logger_open(const char *given, const char *folder, const struct frag_resource *logger,
-		FILE **out, struct frag_err *err)
-{
-	const char *name = strrchr(given, '/');
-	char path[PATH_MAX];
-	int r;
-
-	name = name != NULL ? name + 1 : given;
-	if (snprintf(path, sizeof(path), "%.*s%s%s%s", (int)(name - given), given, folder, name,
-		     frag_data_logger_suffix(logger)) >= (int)sizeof(path))
-		return frag_err_set(err, -ENAMETOOLONG, "path is longer than a file's can be");
-	make_folder(given);
-	make_folder(path);
-	r = frag_output_open(path, out);
-	if (r < 0)
-		return frag_err_set(err, r, "cannot write %s: %s; name another file", path,
-				    frag_strerror(r));
-	setvbuf(*out, NULL, _IOLBF, 0); /* whole lines, also if the process is killed */
-	return 0;
-}
-
 static int json_start(void *state, const struct frag_resource *logger, struct frag_err *err)
 {
 	struct json *json = state;
@@ -68,12 +30,10 @@ static int json_start(void *state, const struct frag_resource *logger, struct fr
 static int json_log(void *state, const struct frag_log_entry *entry)
 {
 	struct json *json = state;
-	long at = json->max_bytes > 0 ? ftell(json->file) : 0;
-	int r;
+	int r = logger_check_room(json->file, json->max_bytes);
 
-	if (at > 0 && (uint64_t)at >= json->max_bytes)
-		return -EFBIG;
-	r = frag_log_entry_print_json(entry, json->file);
+	if (r == 0)
+		r = frag_log_entry_print_json(entry, json->file);
 	if (r == 0 && fputc('\n', json->file) == EOF)
 		r = -EIO;
 	return r;

@@ -9,6 +9,7 @@
 
 #include <frag/npy.h>
 
+#include "../folders.h"
 #include "logger.h"
 
 /*
@@ -34,12 +35,17 @@ static const struct frag_param npy_params[] = {
 static int npy_start(void *state, const struct frag_resource *logger, struct frag_err *err)
 {
 	const struct npy *npy = state;
+	char path[PATH_MAX];
 	struct stat st;
+	int r;
 
 	(void)logger;
-	if (mkdir(npy->folder, 0777) < 0 && errno != EEXIST)
-		return frag_err_set(err, -errno, "cannot make the folder %s: %s; name another one",
-				    npy->folder, strerror(errno));
+	r = snprintf(path, sizeof(path), "%s/", npy->folder) < (int)sizeof(path)
+		    ? folders_make(path)
+		    : -ENAMETOOLONG;
+	if (r < 0)
+		return frag_err_set(err, r, "cannot make the folder %s: %s; name another one",
+				    npy->folder, frag_strerror(r));
 	if (stat(npy->folder, &st) < 0 || !S_ISDIR(st.st_mode))
 		return frag_err_set(err, -ENOTDIR, "%s is no folder; name another one",
 				    npy->folder);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../frame.h"
+#include "../folders.h"
 
 static const struct field {
 	char letter;
@@ -112,7 +112,7 @@ int video_names_create(const char *pattern, const struct video_name *name, char 
 	int r = video_names_make(pattern, name, path), stem = (int)stem_of(path);
 
 	if (r == 0)
-		r = frame_make_folders(path);
+		r = folders_make(path);
 	if (r < 0)
 		return r;
 	memcpy(out, path, sizeof(path));

@@ -9,6 +9,7 @@
 #include <frag/draft.h>
 #include <frag/status.h>
 
+#include "../folders.h"
 #include "encoder.h"
 #include "gpu.h"
 #include "names.h"
@@ -257,7 +258,7 @@ static int create_file(struct recorder *rc, int stop_fd)
 		return video_pipe_open_output(path, stop_fd);
 	if (!replaces && (stat(path, &status) < 0 || S_ISREG(status.st_mode)))
 		return video_names_create(rc->pattern, &rc->name, rc->file);
-	r = frame_make_folders(path);
+	r = folders_make(path);
 	if (r == 0)
 		r = frag_output_open(path, &file);
 	if (r < 0)

@@ -5,6 +5,7 @@
 #include <frag/draft.h>
 
 #include "../draw/params.h"
+#include "../folders.h"
 #include "painter.h"
 #include "viewer.h"
 
@@ -79,7 +80,7 @@ static int viewer_setup(void *state, struct frag_op *op)
 static int try_file(const struct viewer *v, struct frag_op *op)
 {
 	struct frag_draft *draft;
-	int r = frame_make_folders(v->path);
+	int r = folders_make(v->path);
 
 	if (r == 0)
 		r = frag_draft_create(v->path, &draft);

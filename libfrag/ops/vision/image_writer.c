@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "../folders.h"
 #include "../image/png_file.h"
 #include "vision.h"
 
@@ -99,7 +100,7 @@ static int image_writer_compute(void *state, struct frag_tick *tick)
 			"the frame has f32 elements; convert it with format_converter to out_dtype rgb888 before");
 	r = file_name(iw, n, name);
 	if (r == 0)
-		r = frame_make_folders(name);
+		r = folders_make(name);
 	if (r == 0)
 		r = image_png_write(name, &frame);
 	if (r < 0)
