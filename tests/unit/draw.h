@@ -2,9 +2,12 @@
 #ifndef TESTS_UNIT_DRAW_H
 #define TESTS_UNIT_DRAW_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Draws that are the same on every machine, from a seed. */
 static uint64_t draw_state;
@@ -62,6 +65,29 @@ static inline void draw_event(const struct drawn_event *events, const uint32_t *
 		if (events[i].happens())
 			return;
 	}
+}
+
+/*
+ * The text of a drawn life, which is freed: out gets it, or what tells it from another one, its
+ * number of lines and a sum over them. FRAG_TEST_LIFE=57 prints that life, FRAG_TEST_LIFE=all each.
+ */
+static inline void draw_life_ends(FILE *out, unsigned int life, char *text, bool is_shown)
+{
+	const char *wanted = getenv("FRAG_TEST_LIFE");
+	uint64_t sum = UINT64_C(14695981039346656037);
+	int lines = 0;
+
+	for (const char *at = text; *at != '\0'; at++) {
+		sum = (sum ^ (uint8_t)*at) * UINT64_C(1099511628211);
+		lines += *at == '\n';
+	}
+	if (is_shown)
+		fputs(text, out);
+	else
+		fprintf(out, "life %u: %d lines, sum %016" PRIx64 "\n", life, lines, sum);
+	if (wanted != NULL && (atoi(wanted) == 0 || atoi(wanted) == (int)life))
+		fputs(text, stderr);
+	free(text);
 }
 
 #endif

@@ -363,10 +363,13 @@ static bool closes(void)
 	draw_answer(functions, 1);
 	say("peer %u is closed%s", i, silent ? ", and is silent" : "");
 	transport->ops->close(peers[i].endpoint, silent);
-	if (silent && was_open)
-		note("%s for 1 s", (end->close_until_ns - before_ns) / 1000000000 == 1
-					   ? "it is waited for"
-					   : "it is not waited for");
+	if (silent && was_open) {
+		const int64_t wait_ns = end->close_until_ns - before_ns;
+
+		note("it is %s", wait_ns >= 1000000000 && wait_ns < INT64_C(5000000000)
+					 ? "waited for, for 1 s"
+					 : "not waited for");
+	}
 	end_answer();
 	return true;
 }
