@@ -204,11 +204,11 @@ Test(remote, a_transport_may_fail_within_connect)
 }
 
 /* The other host makes no progress. */
-static void progress_alone(struct pair *pair, int64_t now_ns)
+static void progress_alone(struct pair *pair, int side, int64_t now_ns)
 {
-	fragi_pump_lock(pair->pump[0]);
-	fragi_remote_pump_ops.progress(pair->remote[0], now_ns);
-	fragi_pump_unlock(pair->pump[0]);
+	fragi_pump_lock(pair->pump[side]);
+	fragi_remote_pump_ops.progress(pair->remote[side], now_ns);
+	fragi_pump_unlock(pair->pump[side]);
 }
 
 Test(remote, a_peer_that_never_answers_was_not_reached)
@@ -220,10 +220,10 @@ Test(remote, a_peer_that_never_answers_was_not_reached)
 	socket_settings = (struct socket_settings){0};
 	pair_begin(&pair, &kind_socket);
 	for (; at_ns < FRAGI_CONNECT_NS; at_ns += step_ns)
-		progress_alone(&pair, begin_ns + at_ns);
+		progress_alone(&pair, 0, begin_ns + at_ns);
 	cr_assert_eq(atomic_load(&pair.lost[0]), 0);
 	for (; at_ns < FRAGI_CONNECT_NS + 2 * step_ns; at_ns += step_ns)
-		progress_alone(&pair, begin_ns + at_ns);
+		progress_alone(&pair, 0, begin_ns + at_ns);
 	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
 	cr_assert_eq(pair.failure[0], FRAGI_FAILURE_EDGE_UNREACHABLE);
 	cr_assert_not_null(strstr(pair.sentence[0], "did not answer within 5 s"), "%s",
@@ -328,4 +328,49 @@ Test(remote, a_host_may_be_its_own_peer_over_ucx, .init = set_environment)
 Test(remote, a_host_may_be_its_own_peer_over_shm, .init = set_environment)
 {
 	connects_to_itself(&kind_shm);
+}
+
+/*
+ * A host that was taken over asks again and again and takes no answer: what waits for it is
+ * bounded. Once it takes them all goes on.
+ */
+static void answers_are_bounded(enum fragi_header_kind question)
+{
+	struct pair pair = {0};
+	struct fragi_remote_endpoint *asks, *answers;
+	struct fragi_header header = {
+		.kind = question, .flow = 7, .epoch = 10, .sequence = 1, .publish_ns = 1};
+	struct fragi_send *send;
+	uint32_t count = 0;
+
+	pair_open(&pair, &kind_shm);
+	pair_settle(&pair);
+	asks = pair.endpoint[0][0];
+	answers = pair.endpoint[1][0];
+	memcpy(header.token, asks->token, sizeof(header.token));
+	send = calloc(1, sizeof(*send) + asks->transport->transport->send_room);
+	send->header_bytes = FRAGI_HEADER_BYTES;
+	fragi_header_pack(&header, send->header);
+	for (int i = 0; i < 20000; i++) {
+		cr_assert_not(asks->transport->ops->send(asks->base, send, NULL, 0), "no room");
+		if (i % 100 == 99)
+			progress_alone(&pair, 1, fragi_now_ns());
+	}
+	free(send);
+	for (const struct fragi_remote_send *s = answers->sends; s != NULL; s = s->next)
+		count++;
+	cr_expect_gt(count, 0, "answers of kind %d fill the ring", (int)question);
+	cr_expect_leq(count, 256, "%u answers of kind %d wait", count, (int)question);
+	pair_settle(&pair);
+	cr_expect_null(answers->sends);
+	cr_expect_eq(exchange(&pair, 10), 10);
+	cr_expect_eq(atomic_load(&pair.lost[0]) + atomic_load(&pair.lost[1]), 0);
+	pair_close(&pair);
+}
+
+Test(remote, answers_that_a_peer_does_not_take_are_bounded, .init = set_environment)
+{
+	answers_are_bounded(FRAGI_KIND_HELLO);
+	answers_are_bounded(FRAGI_KIND_BEAT);
+	answers_are_bounded(FRAGI_KIND_SYNC);
 }

@@ -351,6 +351,27 @@ Test(shm_liars, a_peer_that_is_gone_and_goes_on_writing_holds_nobody, .init = se
 	all_gone(&host, &liar);
 }
 
+/*
+ * Its ring is full of a record that it never takes back, and it reads nothing: what is returned to
+ * it has nowhere to go.
+ */
+LIAR_TEST(shm_liars, a_peer_that_shows_more_than_a_host_can_is_lost)
+{
+	const uint64_t places[] = {0, 5000};
+	uint32_t most = 1u << 20; /* messages that a host can have shown at a time */
+
+	while (liar->produced < RING_BYTES)
+		liar_writes(liar, RECORD_MESSAGE, 1, 7, places, 2);
+	liar_stores(liar, 0, RECORD_MESSAGE | 1 << 8);
+	while (host->failed == 0 && host->arrived < 2 * most)
+		(void)turn(host);
+	cr_expect_eq(host->failed, 1);
+	cr_expect_str_eq(host->cause, "it wrote to shared memory what no host writes");
+	cr_expect_geq(host->arrived, most, "as many may be on their way back");
+	cr_expect_leq(host->arrived, most + RING_BYTES / 8, "and those in the ring");
+	release_kept(host);
+}
+
 LIAR_TEST(shm_liars, a_peer_that_speaks_where_none_speaks_is_lost)
 {
 	cr_assert_eq(send(liar->socket, "x", 1, MSG_NOSIGNAL), 1);

@@ -300,6 +300,7 @@ static struct shm_taken *taken_take(struct shm_endpoint *endpoint)
 		taken = fragi_malloc(sizeof(*taken));
 	if (taken == NULL)
 		return NULL;
+	endpoint->taken_count++;
 	taken->view = endpoint->view;
 	atomic_fetch_add_explicit(&endpoint->view->refs, 1, memory_order_relaxed);
 	return taken;
@@ -307,6 +308,7 @@ static struct shm_taken *taken_take(struct shm_endpoint *endpoint)
 
 static void taken_give(struct shm_endpoint *endpoint, struct shm_taken *taken)
 {
+	endpoint->taken_count--;
 	shm_view_unref(taken->view);
 	taken->next = endpoint->spare;
 	endpoint->spare = taken;
@@ -442,7 +444,8 @@ static int show_places(struct shm_endpoint *endpoint, const struct shm_record *r
 	struct shm_taken *taken;
 	struct shm_place place;
 
-	if (endpoint->view == NULL)
+	/* One that reads no returns could have this host keep ever more of them. */
+	if (endpoint->view == NULL || endpoint->taken_count == SLOTS_MAX)
 		return -EBADMSG;
 	taken = taken_take(endpoint);
 	if (taken == NULL)

@@ -163,6 +163,7 @@ struct shm_endpoint {
 	struct shm_view *view;
 	struct shm_taken *spare;  /* to be used again */
 	struct shm_taken *unsent; /* returned, and there was no room in the ring to say so */
+	uint32_t taken_count;     /* shown by the peer, and not told to be returned */
 	int peer_bell;            /* -1: not there yet */
 	uint32_t rung_at;         /* the peer's sleep for which the bell was rung */
 	/* messages that the peer may still read */

@@ -10,6 +10,7 @@
  * by it: its message goes back, the send itself stays until the transport is gone.
  */
 #define FREE_SENDS_MAX 256
+#define OWN_SENDS_MAX 256 /* of an endpoint; a peer that goes on taking them has a few */
 
 struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint *endpoint)
 {
@@ -69,6 +70,8 @@ static void list(struct fragi_remote_send *send)
 	endpoint->sends = send;
 	if (send->tx != NULL)
 		send->tx->under_way++;
+	else
+		endpoint->own_sends += send->is_own;
 }
 
 static void unlist(struct fragi_remote_send *send)
@@ -83,6 +86,8 @@ static void unlist(struct fragi_remote_send *send)
 		send->next->previous = send->previous;
 	if (send->tx != NULL)
 		send->tx->under_way--;
+	else
+		send->endpoint->own_sends -= send->is_own;
 }
 
 void fragi_remote_on_sent(struct fragi_send *base, bool abandoned)
@@ -188,7 +193,7 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 
 static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
 			 const uint8_t token[FRAGI_TOKEN_BYTES], struct fragi_remote_seal *seal_of,
-			 bool back, struct fragi_header *header)
+			 bool back, bool is_own, struct fragi_header *header)
 {
 	struct fragi_remote_send *send = fragi_remote_send_create(endpoint);
 
@@ -199,6 +204,7 @@ static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
 	}
 	send->seal = seal_of;
 	send->back = back;
+	send->is_own = is_own;
 	header->flow = flow;
 	header->epoch = fragi_remote_of(endpoint)->config.epoch;
 	memcpy(header->token, token, sizeof(header->token));
@@ -213,7 +219,7 @@ void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header
 		.kind = kind, .flags = flags, .sequence = sequence, .body_bytes = bytes};
 
 	send_control(edge->endpoint, edge->config.flow, edge->config.token, edge->seal,
-		     !edge->is_tx, &header);
+		     !edge->is_tx, false, &header);
 }
 
 void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
@@ -224,10 +230,15 @@ void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_he
 	fragi_remote_send_header(endpoint, &header);
 }
 
+/*
+ * A peer may ask at any time, and take none of the answers. Those that it has not taken yet say
+ * what the next ones would.
+ */
 void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header)
 {
-	send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal, endpoint->back,
-		     header);
+	if (endpoint->own_sends < OWN_SENDS_MAX)
+		send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal,
+			     endpoint->back, true, header);
 }
 
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
@@ -239,12 +250,15 @@ void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
 		next = send->next;
 		if (tx != NULL && send->tx != tx)
 			continue;
+		send->is_own = send->tx == NULL && send->is_own;
 		send->tx = NULL;
 		if (tx == NULL)
 			send->endpoint = NULL;
 	}
-	if (tx == NULL)
-		endpoint->sends = NULL;
+	if (tx != NULL)
+		return;
+	endpoint->sends = NULL;
+	endpoint->own_sends = 0;
 }
 
 static void free_list(struct fragi_remote_send *send)

@@ -54,7 +54,7 @@ struct fragi_remote_send {
 	struct fragi_remote_tx *tx;     /* whose message it is; may be NULL */
 	struct frag_message *message;   /* whose memory the bodies are; may be NULL */
 	struct fragi_remote_seal *seal; /* of the flow; NULL: plain */
-	bool back;                      /* from the flow's receiver */
+	bool back, is_own;              /* by the flow's receiver; of the endpoint, without a tx */
 	void *sealed;                   /* the encrypted bodies; may be NULL */
 	struct fragi_send base;         /* last: the transport's room is behind it */
 };
@@ -88,14 +88,14 @@ struct fragi_remote_endpoint {
 	char sentence[FRAGI_SENTENCE_MAX];
 	struct fragi_remote_edge *edges;
 	/* the flow in whose name HELLO, BEAT and SYNC are sent: its first */
-	bool has_name;
+	bool has_name, back;
 	uint32_t flow;
 	uint8_t token[FRAGI_TOKEN_BYTES];
 	struct fragi_remote_seal *seal; /* an encrypted flow is preferred */
-	bool back;
 	/* an end that owes a batch of credit; set by its operator */
 	_Atomic(struct fragi_remote_rx *) owing;
 	struct fragi_remote_send *sends; /* under way */
+	uint32_t own_sends;              /* of these, HELLO, BEAT and SYNC */
 	int64_t heard_ns, sent_ns;
 	int64_t ready_ns;                           /* since when; 0: it was not yet */
 	int64_t hello_ns, connect_until_ns;         /* 0: no HELLO was sent yet */
