@@ -30,15 +30,19 @@ def _start(run):
     _present = run
 
 
-def _finish(run, plugin, error):
-    """Returns the summary; raises the failure of the run, with what it was caused by."""
+def _close(run, plugin):
     global _present
-    text = run.summary()
-    lines = run.lines
     run.close()
     _present = None
     if plugin is not None:
         _frag.plugin_remove(plugin)
+
+
+def _finish(run, plugin, error):
+    """Returns the summary; raises the failure of the run, with what it was caused by."""
+    text = run.summary()
+    lines = run.lines
+    _close(run, plugin)
     if error is not None:
         if lines and str(error) not in lines[0]:
             error.args = ("\n".join(lines),)
@@ -98,24 +102,45 @@ def _trace_threads():
     _frag.on_thread(None if trace is None and profile is None else begin)
 
 
+def _wait(run):
+    """Waits for the end. Returns its failure, or None."""
+    while True:
+        try:
+            if run.wait(_SLICE_NS):
+                return None
+        except KeyboardInterrupt:
+            run.stop()
+        except Error as failure:
+            return failure
+
+
+def _give_up(run, plugin):
+    """The program's own handler of a signal has raised: the run ends in order, a further one at
+    once."""
+    is_over = False
+    while not is_over:
+        try:
+            run.stop()
+            _wait(run)
+            is_over = True
+        except BaseException:  # what the first one raised counts
+            pass
+    _close(run, plugin)
+
+
 def execute(run, plugin=None):
     """Runs to the end."""
-    error = None
     with _Signals(run) as signals:
         _trace_threads()
         _start(run)
-        signals.runs = True
-        signals.pass_on()
-        while True:
-            try:
-                if run.wait(_SLICE_NS):
-                    break
-            except KeyboardInterrupt:
-                run.stop()
-            except Error as failure:
-                error = failure
-                break
-        signals.runs = False
+        try:
+            signals.runs = True
+            signals.pass_on()
+            error = _wait(run)
+            signals.runs = False
+        except BaseException:
+            _give_up(run, plugin)
+            raise
         return _finish(run, plugin, error)
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import cluster
 
@@ -38,6 +39,27 @@ class App(frag.Application):
 
 if __name__ == "__main__":
     print(App().run()["result"])
+"""
+
+# Its own handler of a signal raises, once or a second time while that ends the application.
+RAISES = """import signal
+import sys
+
+import endless
+
+
+def on_alarm(*unused):
+    raise TimeoutError("of the program")
+
+
+signal.signal(signal.SIGALRM, on_alarm)
+for number in range(int(sys.argv[1])):
+    signal.setitimer(signal.ITIMER_REAL, 0.3, float(sys.argv[2]))
+    try:
+        endless.App().run()
+    except TimeoutError as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print("caught what is", error)
 """
 
 # Sends itself a signal at the n-th line of frag._run.execute and of what it calls there.
@@ -647,6 +669,21 @@ class Python(cluster.ClusterTest):
                     ordered.add(place)
             self.assertIn("execute", ordered)
             self.assertIn("_start", ordered)
+
+    def test_what_a_handler_of_the_program_raises_ends_it_in_order(self):
+        """And the program goes on from there, with nothing left of the application."""
+        self.write("endless.py", ENDLESS)
+        path = self.write("raises.py", RAISES)
+        once = ["started", "stopped", "caught what is of the program"]
+        p = self.python(path, "2", "0")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(p.stdout.splitlines(), once + once)
+        self.write("endless.py", ENDLESS.replace("        pass\n", "        __import__('time').sleep(99)\n"))
+        begun = time.monotonic()
+        p = self.python(path, "1", "0.5")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(p.stdout.splitlines(), [once[0], once[-1]])
+        self.assertLess(time.monotonic() - begun, 8 * cluster.times_slower(), "the second one ends it at once")
 
     def test_a_program_that_ends_while_it_runs(self):
         path = self.write("leaves.py", ENDLESS.replace('print(App().run()["result"])', "App().run_async()"))
