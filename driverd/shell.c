@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOG_TOPIC "driver"
@@ -340,11 +338,12 @@ static bool accepts(void *arg, const struct fw_identity *identity)
 }
 
 /* Keys were read again: who has proven one that is gone leaves. */
-static void on_keys_changed(void *arg)
+static void on_keys_changed(void *arg, struct fw_tls *next)
 {
 	struct shell *shell = arg;
 	struct fw_tls *tls = shell->credentials.tls;
 
+	fw_credentials_use(&shell->credentials, next);
 	for (size_t i = 0; i < shell->connections.count; i++) {
 		struct drv_connection *connection = shell->connections.items[i];
 		const struct fw_identity *identity = drv_core_identity(

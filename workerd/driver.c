@@ -285,15 +285,12 @@ int wrk_driver_fd(const struct wrk_driver *driver)
 	return fd;
 }
 
-bool wrk_driver_has_valid_key(const struct wrk_driver *driver)
-{
-	return !driver->up || driver->identity.serial == 0 ||
-	       driver->identity.serial == fw_tls_own_key(driver->options.tls)->serial;
-}
-
 void wrk_driver_renew(struct wrk_driver *driver)
 {
-	driver->identity.serial = fw_tls_own_key(driver->options.tls)->serial;
+	const struct fw_key *key = fw_tls_own_key(driver->options.tls);
+
+	if (key != NULL)
+		driver->identity.serial = key->serial;
 }
 
 const struct fw_identity *wrk_driver_identity(const struct wrk_driver *driver)

@@ -34,8 +34,6 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 		    void *arg, struct wrk_driver **out_driver);
 int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
-/* Whether it has used no key, or the one that is used now, or there is no session yet. */
-bool wrk_driver_has_valid_key(const struct wrk_driver *driver);
 /* Its session goes on with the key that is used now. */
 void wrk_driver_renew(struct wrk_driver *driver);
 /* What the driver has proven by a key or certificate; no name: nothing, or not yet. */

@@ -8,26 +8,62 @@
 #include <base/log.h>
 #include <base/sentence.h>
 
-static void keep(struct wrk_renewal *renewal, const char *why)
+/* "key a", "certificate /etc/frag/a.pem" */
+static const char *next_name(const struct wrk_renewal *renewal, char *out, size_t size)
 {
-	const struct fw_tls_config *config = &renewal->credentials->config;
-	char text[1024];
+	const struct fw_key *key = fw_tls_own_key(renewal->next);
 
-	fragi_sentence(
-		text, sizeof(text),
-		"the driver does not take the key %s of %s: %s; correct that file, or add the key to the driver's, then send SIGHUP again",
-		fw_tls_own_key(renewal->credentials->tls)->name, config->key_file, why);
-	fw_tls_settle(renewal->credentials->tls, false);
-	fw_credentials_keep(renewal->credentials, text);
+	snprintf(out, size, "%s %s", key != NULL ? "key" : "certificate",
+		 key != NULL ? key->name : renewal->credentials->config.certificate);
+	return out;
 }
 
-/* The answer is there; what else the connection brings does not matter. */
+static void use(struct wrk_renewal *renewal)
+{
+	fw_credentials_use(renewal->credentials, renewal->next);
+	renewal->next = NULL;
+}
+
+static void forget(struct wrk_renewal *renewal)
+{
+	fw_tls_destroy(renewal->next);
+	renewal->next = NULL;
+}
+
+/* What else the connection brings does not matter. */
 static void finish(struct wrk_renewal *renewal)
 {
 	struct wrk_driver *driver = renewal->driver;
 
 	renewal->driver = NULL;
-	wrk_driver_finish(driver);
+	if (driver != NULL)
+		wrk_driver_finish(driver);
+}
+
+static void not_taken(struct wrk_renewal *renewal, const char *why)
+{
+	const char *key_file = renewal->credentials->config.key_file;
+	char text[1024], name[512];
+
+	fragi_sentence(
+		text, sizeof(text),
+		"the driver does not take the %s%s%s: %s; correct that file%s, then send SIGHUP again",
+		next_name(renewal, name, sizeof(name)), key_file != NULL ? " of " : "",
+		key_file != NULL ? key_file : "", why,
+		key_file != NULL ? ", or add the key to the driver's" : "");
+	forget(renewal);
+	fw_credentials_keep(renewal->credentials, text);
+}
+
+static void not_proven(struct wrk_renewal *renewal, const char *why)
+{
+	char text[1024], name[512];
+
+	fragi_sentence(
+		text, sizeof(text),
+		"the %s cannot be proven to the driver: %s; it is tried again with the next session, or on SIGHUP",
+		next_name(renewal, name, sizeof(name)), why);
+	fw_credentials_keep(renewal->credentials, text);
 }
 
 static void on_connected(void *arg, uint64_t id, const char *local_address, const char *proof)
@@ -47,6 +83,7 @@ static void on_connected(void *arg, uint64_t id, const char *local_address, cons
 	memcpy(message.hello.binding, renewal->binding, FW_BINDING_BYTES);
 	wrk_driver_send(renewal->driver, &message);
 	explicit_bzero(message.hello.secret, FW_SECRET_BYTES);
+	renewal->is_unsure = true;
 }
 
 static void on_failed(void *arg, uint64_t id, enum fragi_failure failure, const char *why)
@@ -54,34 +91,43 @@ static void on_failed(void *arg, uint64_t id, enum fragi_failure failure, const 
 	struct wrk_renewal *renewal = arg;
 
 	(void)id;
-	(void)failure;
 	renewal->driver = NULL;
-	keep(renewal, why);
+	if (failure == FRAGI_FAILURE_KEY_REFUSED)
+		not_taken(renewal, why);
+	else
+		not_proven(renewal, why);
+}
+
+static void on_refused(struct wrk_renewal *renewal, const struct fw_failure *failure)
+{
+	char name[512];
+
+	finish(renewal);
+	renewal->is_unsure = false;
+	if (failure->code != FRAGI_FAILURE_SESSION_REFUSED) {
+		not_taken(renewal, failure->sentence);
+	} else if (renewal->refused(renewal->arg, renewal->connection, failure->sentence)) {
+		log_error(NULL, "leaves its session for one by the %s, whose driver refuses it: %s",
+			  next_name(renewal, name, sizeof(name)), failure->sentence);
+		use(renewal);
+	}
 }
 
 static void on_message(void *arg, uint64_t id, struct fw_message *message)
 {
 	struct wrk_renewal *renewal = arg;
+	char name[512];
 
 	(void)id;
 	if (message->kind == FW_WELCOME) {
-		log_info(NULL, "the driver takes the key %s, and the session goes on with it",
-			 fw_tls_own_key(renewal->credentials->tls)->name);
-		fw_tls_settle(renewal->credentials->tls, true);
+		log_info(NULL, "the driver takes the %s, and the session goes on with it",
+			 next_name(renewal, name, sizeof(name)));
+		use(renewal);
 		finish(renewal);
+		renewal->is_unsure = false;
 		renewal->renewed(renewal->arg, renewal->proof);
-	} else if (message->kind == FW_REFUSED &&
-		   message->refused.failure.code == FRAGI_FAILURE_SESSION_REFUSED) {
-		log_error(NULL,
-			  "leaves its session for one with the key %s, whose driver refuses it: %s",
-			  fw_tls_own_key(renewal->credentials->tls)->name,
-			  message->refused.failure.sentence);
-		fw_tls_settle(renewal->credentials->tls, true);
-		finish(renewal);
-		renewal->refused(renewal->arg, message->refused.failure.sentence);
 	} else if (message->kind == FW_REFUSED) {
-		finish(renewal);
-		keep(renewal, message->refused.failure.sentence);
+		on_refused(renewal, &message->refused.failure);
 	}
 	fw_message_free(message);
 }
@@ -102,42 +148,64 @@ static const struct wrk_driver_ops ops = {
 	.freed = on_freed,
 };
 
-void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present)
+/* present: the connection of the session */
+static void exchange(struct wrk_renewal *renewal, const struct wrk_driver *present)
 {
-	struct fw_tls *tls = renewal->credentials->tls;
-	const struct fw_connection_options options = {.tls = tls, .users = renewal->users};
-	bool is_cut = renewal->driver != NULL; /* the driver may have taken that key already */
+	const struct fw_connection_options options = {.tls = renewal->next,
+						      .users = renewal->users};
+	const struct fw_key *key = fw_tls_own_key(renewal->next);
 	int r;
 
-	if (is_cut)
-		finish(renewal);
-	if (present == NULL || (!is_cut && wrk_driver_has_valid_key(present))) {
-		fw_tls_settle(tls, true);
+	if (key != NULL && key->serial == wrk_driver_identity(present)->serial &&
+	    !renewal->is_unsure) {
+		use(renewal);
 		return;
 	}
 	r = wrk_driver_open(renewal->loop, renewal->address, 0, &options, &ops, renewal,
 			    &renewal->driver);
 	if (r < 0) {
 		renewal->driver = NULL;
-		keep(renewal, frag_strerror(r));
+		not_proven(renewal, frag_strerror(r));
 	}
+}
+
+void wrk_renewal_begin(struct wrk_renewal *renewal, struct fw_tls *next,
+		       const struct wrk_driver *present)
+{
+	finish(renewal);
+	forget(renewal);
+	renewal->next = next;
+	if (present == NULL || wrk_driver_identity(present)->name[0] == '\0')
+		use(renewal);
+	else if (wrk_driver_id(present) == renewal->connection)
+		exchange(renewal, present);
+	/* else its session begins: wrk_renewal_attached */
 }
 
 void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session,
 			  struct wrk_driver *present)
 {
 	renewal->session = session->session;
+	renewal->connection = wrk_driver_id(present);
 	memcpy(renewal->secret, session->secret, FW_SECRET_BYTES);
 	memcpy(renewal->binding, wrk_driver_identity(present)->binding, FW_BINDING_BYTES);
-	if (renewal->driver == NULL)
-		return;
+	renewal->is_unsure = false;
 	finish(renewal); /* it was about the session before */
-	wrk_renewal_begin(renewal, present);
+	if (renewal->next != NULL)
+		exchange(renewal, present);
+}
+
+void wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure)
+{
+	if (failure != FRAGI_FAILURE_KEY_REFUSED || renewal->next == NULL)
+		return;
+	finish(renewal);
+	use(renewal);
 }
 
 void wrk_renewal_end(struct wrk_renewal *renewal)
 {
-	if (renewal->driver != NULL)
-		finish(renewal);
+	finish(renewal);
+	forget(renewal);
 	explicit_bzero(renewal->secret, FW_SECRET_BYTES);
 }

@@ -6,13 +6,19 @@
 #include <wire/credentials.h>
 
 /*
- * The exchange of this worker's key while its session goes on. The key file was read again, and the
- * key that this worker uses now is not the session's: a second connection proves the new key to the
+ * The exchange of this worker's key or certificate while its session goes on. The files were read
+ * again, and what they hold is not what the session holds by: a second connection proves it to the
  * driver, names the session, and says what the session's own connection is bound by
- * (wire/identity.h). If the driver takes it, the session goes on with the new key. If it has no
- * such session, or has it over another connection, what this worker is attached to is not that
- * driver: the session is lost, and the new key is used for the next one. Else, as after a typing
- * mistake, this worker keeps the keys that it had. Zeroed: nothing is exchanged.
+ * (wire/identity.h). Until the driver takes it, no other connection uses it. How it ends:
+ *
+ * - WELCOME: the session goes on, and what was read is used from now on.
+ * - The driver has no such session, or has it over another connection: what this worker is attached
+ *   to is not that driver. The session is lost, and the next one is by what was read.
+ * - The driver does not take it, as after a typing mistake: it is forgotten.
+ * - The connection is lost: it is tried again with the next session.
+ *
+ * Without a session, what was read is used at once; also when a driver does not take what was used
+ * before. Zeroed: nothing is exchanged.
  */
 struct wrk_renewal {
 	/* constant */
@@ -21,12 +27,15 @@ struct wrk_renewal {
 	const struct fw_users *users;
 	uv_loop_t *loop;
 	void (*renewed)(void *arg, const char *proof); /* what the driver has proven (driver.h) */
-	void (*refused)(void *arg, const char *why);   /* the session, by who has the new key */
+	/* The session of that connection is refused. Returns whether it was the present one. */
+	bool (*refused)(void *arg, uint64_t connection, const char *why);
 	void *arg;
 	/* of the session */
-	uint64_t session; /* 0: none yet */
+	uint64_t session, connection; /* 0: none yet */
 	uint8_t secret[FW_SECRET_BYTES], binding[FW_BINDING_BYTES];
+	bool is_unsure; /* the driver may hold it by what was read before */
 	/* of the exchange */
+	struct fw_tls *next;       /* what was read, owned; NULL: it is in use, or forgotten */
 	struct wrk_driver *driver; /* its connection; NULL: there is none */
 	char proof[256];
 };
@@ -34,8 +43,11 @@ struct wrk_renewal {
 /* There is a new session, over present; an exchange that is under way begins again for it. */
 void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session,
 			  struct wrk_driver *present);
-/* The keys were read again. present: the connection of the session; NULL: there is none. */
-void wrk_renewal_begin(struct wrk_renewal *renewal, struct wrk_driver *present);
+/* They were read again. Takes next. present: the connection to the driver; NULL: there is none. */
+void wrk_renewal_begin(struct wrk_renewal *renewal, struct fw_tls *next,
+		       const struct wrk_driver *present);
+/* A connection of a session has failed or is lost. */
+void wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure);
 /* Lets the loop end. */
 void wrk_renewal_end(struct wrk_renewal *renewal);
 

@@ -109,6 +109,7 @@ static void on_driver_failed(void *arg, uint64_t id, enum fragi_failure failure,
 {
 	struct wrk_shell *shell = arg;
 
+	wrk_renewal_lost(&shell->renewal, failure);
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 							     .connection = id,
 							     .failure = failure,
@@ -129,6 +130,7 @@ static void on_driver_lost(void *arg, uint64_t id, enum fragi_failure failure, c
 {
 	struct wrk_shell *shell = arg;
 
+	wrk_renewal_lost(&shell->renewal, failure);
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 							     .connection = id,
 							     .failure = failure,
@@ -349,11 +351,11 @@ static void on_signal(uv_signal_t *handle, int number)
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
 
-static void on_keys_changed(void *arg)
+static void on_keys_changed(void *arg, struct fw_tls *next)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_renewal_begin(&shell->renewal, shell->driver);
+	wrk_renewal_begin(&shell->renewal, next, shell->driver);
 }
 
 static void on_renewed(void *arg, const char *proof)
@@ -367,12 +369,14 @@ static void on_renewed(void *arg, const char *proof)
 			 &(struct wrk_event){.kind = WRK_EVENT_RENEWED, .proof = proof});
 }
 
-static void on_session_refused(void *arg, const char *why)
+static bool on_session_refused(void *arg, uint64_t id, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
-	if (shell->driver != NULL)
-		wrk_driver_lose(shell->driver, why);
+	if (!is_present(shell, id))
+		return false;
+	wrk_driver_lose(shell->driver, why);
+	return true;
 }
 
 static void on_child_ended(uv_signal_t *handle, int number)

@@ -68,9 +68,11 @@ static int renew(struct drv_session *session, const struct fw_identity *identity
 	struct fw_identity renewed = *identity;
 	const char *who;
 
-	if (identity->serial == session->identity.serial)
+	if (identity->serial == session->identity.serial &&
+	    strcmp(identity->name, session->identity.name) == 0)
 		return 0;
-	who = fragi_arena_printf(&session->arena, "key %s", identity->name);
+	who = fragi_arena_printf(&session->arena, "%s %s",
+				 identity->serial != 0 ? "key" : "certificate", identity->name);
 	if (who == NULL)
 		return -ENOMEM;
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s goes on with the %s in place of %s",

@@ -36,9 +36,9 @@ int fw_credentials_check(const struct fw_tls_config *config, bool insecure, stru
 	return 0;
 }
 
-static void warn_of_expiry(const struct fw_credentials *credentials)
+static void warn_of_expiry(const struct fw_credentials *credentials, const struct fw_tls *tls)
 {
-	int64_t days = fw_tls_left_s(credentials->tls) / 86400;
+	int64_t days = fw_tls_left_s(tls) / 86400;
 
 	if (days < WARN_DAYS)
 		log_warn(
@@ -49,7 +49,9 @@ static void warn_of_expiry(const struct fw_credentials *credentials)
 
 static void on_daily(uv_timer_t *timer)
 {
-	warn_of_expiry(timer->data);
+	const struct fw_credentials *credentials = timer->data;
+
+	warn_of_expiry(credentials, credentials->tls);
 }
 
 void fw_credentials_keep(struct fw_credentials *credentials, const char *why)
@@ -61,27 +63,34 @@ void fw_credentials_keep(struct fw_credentials *credentials, const char *why)
 		credentials->kept(credentials->arg);
 }
 
+void fw_credentials_use(struct fw_credentials *credentials, struct fw_tls *next)
+{
+	fw_tls_replace(credentials->tls, next);
+	credentials->why_kept[0] = '\0';
+}
+
 static void on_hangup(uv_signal_t *handle, int number)
 {
 	struct fw_credentials *credentials = handle->data;
 	const struct fw_tls_config *config = &credentials->config;
 	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_tls *next;
 
 	(void)number;
-	if (fw_tls_reload(credentials->tls, &err) < 0) {
+	if (fw_tls_read_again(credentials->tls, &next, &err) < 0) {
 		fw_credentials_keep(credentials, err.text);
 		return;
 	}
-	credentials->why_kept[0] = '\0';
 	log_info(NULL, "SIGHUP: has read %s again",
 		 config->key_file != NULL ? config->key_file : config->certificate);
-	warn_of_expiry(credentials);
-	credentials->changed(credentials->arg);
+	warn_of_expiry(credentials, next);
+	credentials->changed(credentials->arg, next);
 }
 
 int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
-			const struct fw_tls_config *config, void (*changed)(void *arg),
-			void (*kept)(void *arg), void *arg, struct frag_err *err)
+			const struct fw_tls_config *config,
+			void (*changed)(void *arg, struct fw_tls *next), void (*kept)(void *arg),
+			void *arg, struct frag_err *err)
 {
 	int r = fw_credentials_given(config) ? fw_tls_create(config, &credentials->tls, err) : 0;
 
@@ -96,7 +105,7 @@ int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
 	uv_timer_init(loop, &credentials->daily);
 	uv_signal_start(&credentials->hangup, on_hangup, SIGHUP);
 	uv_timer_start(&credentials->daily, on_daily, DAY_MS, DAY_MS);
-	warn_of_expiry(credentials);
+	warn_of_expiry(credentials, credentials->tls);
 	return 0;
 }
 

@@ -13,8 +13,9 @@
 struct fw_credentials {
 	struct fw_tls *tls; /* NULL: there are none */
 	struct fw_tls_config config;
-	void (*changed)(void *arg); /* they were read again */
-	void (*kept)(void *arg);    /* those before hold: why_kept; NULL: nobody */
+	/* They were read again, into next, which it takes: they are not used yet. */
+	void (*changed)(void *arg, struct fw_tls *next);
+	void (*kept)(void *arg); /* those before hold: why_kept; NULL: nobody */
 	void *arg;
 	char why_kept[1200]; /* for people; empty: what the files hold is used */
 	uv_signal_t hangup;
@@ -26,8 +27,11 @@ struct fw_credentials {
  * sentence and its class. Texts of config are borrowed.
  */
 int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
-			const struct fw_tls_config *config, void (*changed)(void *arg),
-			void (*kept)(void *arg), void *arg, struct frag_err *err);
+			const struct fw_tls_config *config,
+			void (*changed)(void *arg, struct fw_tls *next), void (*kept)(void *arg),
+			void *arg, struct frag_err *err);
+/* What was read again is used from now on. Takes next. */
+void fw_credentials_use(struct fw_credentials *credentials, struct fw_tls *next);
 /*
  * Logs that the keys or certificates from before the last SIGHUP hold, and why; kept is called. So
  * it is when the files cannot be read, and when nobody takes what they hold.

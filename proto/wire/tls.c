@@ -39,12 +39,12 @@ struct context {
 	struct fw_tls tls;
 	struct fw_tls_config config;
 	SSL_CTX *ssl;
-	struct fw_keys *keys;
-	struct fw_keys *former; /* of a client, until fw_tls_settle; NULL: none */
+	struct fw_keys *keys; /* NULL: it has certificates */
+	size_t users;         /* its sessions, and who has not destroyed it */
 };
 
 struct session {
-	const struct context *context;
+	struct context *context;
 	SSL *ssl;
 	BIO *in, *out;          /* of ssl */
 	size_t handshake_bytes; /* that came */
@@ -140,11 +140,21 @@ static int on_verify(int is_accepted, X509_STORE_CTX *ctx)
 	return is_accepted;
 }
 
+static void context_unref(struct context *context)
+{
+	if (--context->users > 0)
+		return;
+	SSL_CTX_free(context->ssl);
+	fw_keys_free(context->keys);
+	fragi_free(context);
+}
+
 static void end(void *arg)
 {
 	struct session *session = arg;
 
 	SSL_free(session->ssl);
+	context_unref(session->context);
 	fragi_free(session);
 }
 
@@ -167,6 +177,7 @@ static int begin(struct fw_tls *tls, void **out_session)
 		return -ENOMEM;
 	}
 	BIO_set_mem_eof_return(session->in, -1); /* an empty buffer is not the end */
+	session->context->users++;
 	SSL_set_bio(session->ssl, session->in, session->out);
 	SSL_set_app_data(session->ssl, session);
 	if (session->context->config.key_file == NULL && !session->context->config.is_server &&
@@ -462,7 +473,30 @@ static SSL_CTX *make_ssl(const struct fw_tls_config *config)
 	return ssl;
 }
 
-int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, struct frag_err *err)
+/* held: keys that keep their serial; NULL: none */
+static int read_files(struct context *context, const struct fw_keys *held, struct frag_err *err)
+{
+	const struct fw_tls_config *config = &context->config;
+	int r;
+
+	if (config->key_file == NULL)
+		return fw_certificates_load(context->ssl, config, err);
+	r = fw_keys_read(config->key_file, held, &context->keys, err);
+	if (r < 0)
+		return r;
+	if (!config->is_server && fw_keys_first(context->keys, config->roles) == NULL) {
+		const char *role = config->roles == worker_role ? "worker" : "client";
+
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_USAGE, NULL, -EINVAL,
+			"the key file %s has no key for a %s; `fragctl key new --role %s` makes one",
+			config->key_file, role, role);
+	}
+	return 0;
+}
+
+static int create(const struct fw_tls_config *config, const struct fw_keys *held,
+		  struct fw_tls **out_tls, struct frag_err *err)
 {
 	struct context *context = fragi_calloc(1, sizeof(*context));
 	int r;
@@ -475,6 +509,7 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 				      "there is no memory left for TLS");
 	}
 	context->tls.ops = &ops;
+	context->users = 1;
 	context->config = *config;
 	if (config->roles == 0)
 		context->config.roles = worker_role;
@@ -483,7 +518,7 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 		    ? fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, -ENOSYS,
 				     "the OpenSSL of this machine lacks TLS 1.3 with %s",
 				     CIPHER_SUITE)
-		    : fw_tls_reload(&context->tls, err);
+		    : read_files(context, held, err);
 	if (r < 0) {
 		ERR_clear_error();
 		fw_tls_destroy(&context->tls);
@@ -493,20 +528,9 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 	return 0;
 }
 
-/* Sessions that have begun keep the former files. */
-static int reload_certificates(struct context *context, struct frag_err *err)
+int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, struct frag_err *err)
 {
-	SSL_CTX *ssl = make_ssl(&context->config);
-	int r = ssl != NULL ? fw_certificates_load(ssl, &context->config, err)
-			    : frag_err_set(err, -ENOMEM, "there is no memory left for TLS");
-
-	if (r < 0) {
-		SSL_CTX_free(ssl);
-		return r;
-	}
-	SSL_CTX_free(context->ssl);
-	context->ssl = ssl;
-	return 0;
+	return create(config, NULL, out_tls, err);
 }
 
 int64_t fw_tls_left_s(const struct fw_tls *tls)
@@ -514,54 +538,30 @@ int64_t fw_tls_left_s(const struct fw_tls *tls)
 	return fw_certificates_left_s(((const struct context *)tls)->ssl);
 }
 
-int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
+int fw_tls_read_again(struct fw_tls *tls, struct fw_tls **out_next, struct frag_err *err)
 {
-	struct context *context = context_of(tls);
-	const struct fw_keys *held; /* by the session, where an exchange is under way */
-	struct fw_keys *keys;
-	int r;
+	const struct context *context = context_of(tls);
 
-	if (context->config.key_file == NULL)
-		return reload_certificates(context, err);
-	held = context->former != NULL ? context->former : context->keys;
-	r = fw_keys_read(context->config.key_file, held, &keys, err);
-	if (r < 0)
-		return r;
-	if (!context->config.is_server && fw_keys_first(keys, context->config.roles) == NULL) {
-		const char *role = context->config.roles == worker_role ? "worker" : "client";
-
-		fw_keys_free(keys);
-		return fragi_err_fail(
-			err, FRAGI_FAILURE_USAGE, NULL, -EINVAL,
-			"the key file %s has no key for a %s; `fragctl key new --role %s` makes one",
-			context->config.key_file, role, role);
-	}
-	fw_tls_settle(tls, false);
-	if (context->config.is_server)
-		fw_keys_free(context->keys);
-	else
-		context->former = context->keys;
-	context->keys = keys;
-	return 0;
+	return create(&context->config, context->keys, out_next, err);
 }
 
-void fw_tls_settle(struct fw_tls *tls, bool keeps_new)
+void fw_tls_replace(struct fw_tls *tls, struct fw_tls *next)
 {
-	struct context *context = context_of(tls);
+	struct context *context = context_of(tls), *other = context_of(next);
+	struct context former = *context;
 
-	if (context->former == NULL)
-		return;
-	fw_keys_free(keeps_new ? context->former : context->keys);
-	if (!keeps_new)
-		context->keys = context->former;
-	context->former = NULL;
+	context->ssl = other->ssl;
+	context->keys = other->keys;
+	other->ssl = former.ssl;
+	other->keys = former.keys;
+	fw_tls_destroy(next);
 }
 
 const struct fw_key *fw_tls_own_key(const struct fw_tls *tls)
 {
 	const struct context *context = (const struct context *)tls;
 
-	return fw_keys_first(context->keys, context->config.roles);
+	return context->keys != NULL ? fw_keys_first(context->keys, context->config.roles) : NULL;
 }
 
 bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *peer)
@@ -573,12 +573,6 @@ bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *peer)
 
 void fw_tls_destroy(struct fw_tls *tls)
 {
-	struct context *context = context_of(tls);
-
-	if (tls == NULL)
-		return;
-	SSL_CTX_free(context->ssl);
-	fw_keys_free(context->keys);
-	fw_keys_free(context->former);
-	fragi_free(context);
+	if (tls != NULL)
+		context_unref(context_of(tls));
 }

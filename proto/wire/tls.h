@@ -59,16 +59,13 @@ struct fw_tls_config {
 int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
 		  struct frag_err *err);
 /*
- * Reads the files again; sessions that have begun are not touched. On failure, which is as for
- * create, everything stays as it was.
+ * Reads the files again, into another one: its sessions prove what they hold now, those of tls what
+ * they held. Returns as create does.
  */
-int fw_tls_reload(struct fw_tls *tls, struct frag_err *err);
-/*
- * After fw_tls_reload of a client with a key file, which keeps the former keys too until then:
- * whether the new ones hold, or the former ones again.
- */
-void fw_tls_settle(struct fw_tls *tls, bool keeps_new);
-/* The key that a client with a key file uses for its next session. */
+int fw_tls_read_again(struct fw_tls *tls, struct fw_tls **out_next, struct frag_err *err);
+/* tls holds what next has read, which it takes; sessions that have begun are not touched. */
+void fw_tls_replace(struct fw_tls *tls, struct fw_tls *next);
+/* The key that a client uses for its next session; NULL: it has a certificate. */
 const struct fw_key *fw_tls_own_key(const struct fw_tls *tls);
 /* Seconds until the own certificate expires; INT64_MAX: there is none. */
 int64_t fw_tls_left_s(const struct fw_tls *tls);
@@ -76,6 +73,6 @@ int64_t fw_tls_left_s(const struct fw_tls *tls);
 int fw_certificate_left_s(const char *file, int64_t *out_left_s, struct frag_err *err);
 /* Whether the key that this peer has proven, or that this side has used, is still in the file. */
 bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *identity);
-void fw_tls_destroy(struct fw_tls *tls); /* after its sessions; NULL is accepted */
+void fw_tls_destroy(struct fw_tls *tls); /* its sessions go on; NULL is accepted */
 
 #endif

@@ -4,8 +4,10 @@ key is exchanged."""
 import re
 import select
 import signal
+import threading
 
 import victim  # first: it knows where the others are
+import cluster
 import middle
 import thief
 
@@ -78,7 +80,7 @@ class Exchange(victim.Keyed):
         self.begin_with(thief.Thief)
         why = "its session is over another connection than here, so somebody who has the key old stands between"
         self.d.wait_line("refused .*: %s; remove that one from the driver's file$" % why)
-        self.w.wait_line("error keys: leaves its session for one with the key new, whose driver refuses it: " + why)
+        self.w.wait_line("error keys: leaves its session for one by the key new, whose driver refuses it: " + why)
         self.d.wait_line("worker w joined from .* with the key new$")
         self.assertNotIn("goes on with the key", self.d.stderr)
         self.assertNotIn("takes the key", self.w.stderr)
@@ -107,20 +109,56 @@ class Exchange(victim.Keyed):
                 self._close(worker, driver)
 
         self.begin_with(Stopping)
-        self.w.wait_line("error keys: keeps the keys that it has: the driver does not take the key new of ")
+        self.w.wait_line("error keys: keeps the keys that it has: the key new cannot be proven to the driver: ")
         self.assertEqual(self.joined(), ["old"])
         self.put(self.key, *self.without_old)
         self.hangup(self.d)
         self.d.wait_line("closes the connection of .*: its key old is no longer in the key file$")
 
-    def test_an_exchange_whose_answer_is_lost_is_made_again(self):
+    def lose_the_answer(self):
         """The driver holds the session by the new key then, and the worker by the old one."""
         self.begin_with(lambda address, key: Cutting(address))
         self.d.wait_line("worker w goes on with the key new in place of key old$")
-        self.w.wait_line("error keys: keeps the keys that it has: the driver does not take the key new of ")
+        self.w.wait_line("error keys: keeps the keys that it has: the key new cannot be proven to the driver: "
+                         ".*; it is tried again with the next session, or on SIGHUP$")
+
+    def test_an_exchange_whose_answer_is_lost_is_made_again(self):
+        self.lose_the_answer()
         self.put(self.key, *self.without_old)
         self.hangup(self.d)
         self.ask("workers")
         self.hangup(self.w)
+        self.w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.assertEqual(self.joined(), ["old"])
+
+    def test_a_key_is_taken_back_after_an_answer_that_was_lost(self):
+        self.lose_the_answer()
+        self.put(self.path("own.key"), self.old)
+        self.hangup(self.w)
+        self.d.wait_line("worker w goes on with the key old in place of key new$")
+        self.w.wait_line("the driver takes the key old, and the session goes on with it$")
+        self.assertEqual(self.joined(), ["old"])
+
+    def test_the_new_key_is_used_once_the_old_one_is_refused(self):
+        self.lose_the_answer()
+        self.put(self.key, *self.without_old)
+        self.d.kill()
+        self.d.wait()
+        self.d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        self.d.wait_line("worker w joined from .* with the key new$")
+
+    def test_a_file_that_is_read_while_the_session_begins_waits_for_it(self):
+        """WELCOME is under way."""
+        release, down = threading.Event(), []
+
+        def change(way, data):
+            down.extend([data] if way == middle.DOWN else [])
+            if len(down) == 2:
+                release.wait(cluster.PATIENCE_S)
+            return data
+
+        self.begin_with(lambda address, key: middle.Middle(address, change))
+        self.assertNotIn("attached to", self.w.stderr)
+        release.set()
         self.w.wait_line("the driver takes the key new, and the session goes on with it$")
         self.assertEqual(self.joined(), ["old"])

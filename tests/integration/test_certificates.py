@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certificates of the control connection: an authority of one's own, names, roles and dates."""
 import os
+import re
 import signal
 import subprocess
 
@@ -163,6 +164,47 @@ class Files(CertificateTest):
         code, text = self.ended(*self.flags("node7"))
         self.assertEqual(code, 3)
         self.assertIn("run: chmod 600 " + self.path("node7.key"), text)
+
+    def hangup(self, p):
+        seen = p.stderr.count("SIGHUP: has read ")
+        p.signal(signal.SIGHUP)
+        self.wait_until("the files are read", lambda: p.stderr.count("SIGHUP: has read ") > seen)
+
+    def test_a_worker_exchanges_its_certificate_and_nothing_ends(self):
+        d = self.serve()
+        w = self.worker(*self.flags("node7"))
+        w.wait_line(r"Rx message value: 1$")
+        own = self.path("node7.pem")
+        for name in ("node8", "node8", "node7"):  # one of the same name is one too
+            self.sign("node7", "/OU=worker/CN=" + name)
+            seen = w.stderr.count("and the session goes on with it")
+            self.hangup(w)
+            self.wait_until(name, lambda n=seen: w.stderr.count("and the session goes on with it") > n)
+        w.wait_line("the driver takes the certificate %s, and the session goes on with it$" % own)
+        d.wait_line("goes on with the certificate node8 in place of certificate node7$")
+        d.wait_line("goes on with the certificate node7 in place of certificate node8$")
+        self.assertEqual(d.stderr.count("goes on with"), 2, d.stderr)
+        self.assertEqual(d.stderr.count(" joined "), 1, d.stderr)
+        self.end(d, w)
+
+    def test_a_mistake_in_a_workers_certificate_ends_nothing(self):
+        self.authority("other")
+        d = self.serve()
+        w = self.worker(*self.flags("node7"))
+        w.wait_line(r"Rx message value: 1$")
+        own = self.path("node7.pem")
+        refused = "the driver does not take the certificate %s: .*; correct that file, then send SIGHUP again$" % own
+        for subject, ca in (("/OU=worker/CN=node7", "other"), ("/OU=client/CN=node7", "ca")):
+            with self.subTest(subject=subject, ca=ca):
+                self.sign("node7", subject, ca=ca)
+                seen = len(w.stderr)
+                self.hangup(w)
+                self.wait_until("a sentence", lambda n=seen: re.search(refused, w.stderr[n:], re.M))
+        self.assertEqual(d.stderr.count(" joined "), 1, d.stderr)
+        self.sign("node7", "/OU=worker/CN=node7")
+        self.hangup(w)
+        w.wait_line("the driver takes the certificate ")
+        self.end(d, w)
 
     def test_a_certificate_that_expires_soon_is_warned_of_and_exchanged(self):
         self.sign("driver", "/CN=driver", "IP:127.0.0.1", days="8")

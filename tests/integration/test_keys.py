@@ -473,10 +473,29 @@ class Rotation(KeyTest):
         self.hangup(w)
         self.wait_until("the old one", lambda: w.stderr.count("SIGHUP: has read ") == 2)
         self.put(self.own, new)
-        self.hangup(w)  # the driver may have taken the old one, so the new one is proven again
+        self.hangup(w)  # the driver has heard nothing of the old one
         self.wait_until("the new one", lambda: w.stderr.count("SIGHUP: has read ") == 3)
         d.signal(signal.SIGCONT)
-        self.wait_until("its proof", lambda: w.stderr.count("the driver takes the key new") == 2)
+        self.runs_on()
+        self.assertNotIn("goes on with the key old", d.stderr)
+        self.goes_on_at_the_next_driver(d, w)
+
+    def test_an_exchange_that_the_death_of_the_driver_cuts_off_is_made_with_the_next_one(self):
+        """The worker comes back by the old key, so the next driver adopts what runs."""
+        d, w = self.serve_one()
+        new = self.lines(self.new_key("new.key", "--name", "new", "--role", "worker"))
+        self.put(self.key, self.lines(self.key) + new)
+        d.signal(signal.SIGSTOP)
+        self.put(self.own, new)
+        self.hangup(w)
+        w.wait_line("SIGHUP: has read ")
+        d.kill()
+        d.wait()
+        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        d.wait_line("joined from .* with the key old$")
+        d.wait_line("goes on with the key new in place of key old$")
+        w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
         self.runs_on()
         self.goes_on_at_the_next_driver(d, w)
 

@@ -234,7 +234,6 @@ Test(worker_driver, what_comes_of_what_is_done)
 	end_connection();
 
 	meet(port, &users);
-	fprintf(out, "has a valid key: %d\n", wrk_driver_has_valid_key(driver));
 	send_kind(FW_BEAT, false);
 	fprintf(out, "finish\n");
 	wrk_driver_finish(driver);
