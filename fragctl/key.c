@@ -8,14 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/alloc.h>
 #include <base/log.h>
 #include <base/secret.h>
 #include <base/units.h>
 #include <fragctl/ctl.h>
+#include <fragctl/json.h>
 #include <type/crypto.h>
 #include <wire/keys.h>
 
 #define FINGERPRINT_BYTES 8
+#define FINGERPRINT_CHARS (2 * FINGERPRINT_BYTES + 1)
 
 /* A key stays in memory for secrets and goes to the file with write(2): stdio would keep a copy. */
 struct made {
@@ -113,17 +116,44 @@ static int key_new(const char *path, const char *name, const char *role)
 }
 
 /* Tells two secrets apart, and nothing about them: the begin of the secret's sha256. */
-static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key *key, int width)
+static int fingerprint(const struct fragi_crypto_ops *crypto, const struct fw_key *key,
+		       char out[FINGERPRINT_CHARS])
 {
 	uint8_t digest[FRAGI_SHA256_SIZE];
 
 	if (crypto->sha256(key->secret, sizeof(key->secret), digest) < 0)
 		return ctl_fail(CTL_FAILED, "OpenSSL does not compute a sha256");
-	printf("%-*s %-16s ", width, key->name, fw_key_role_name(key->roles));
 	for (size_t i = 0; i < FINGERPRINT_BYTES; i++)
-		printf("%02x", digest[i]);
-	printf("\n");
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
 	return CTL_OK;
+}
+
+static void print_table(const struct fw_keys *keys, char (*fingerprints)[FINGERPRINT_CHARS])
+{
+	int width = 0; /* of the longest name */
+
+	for (size_t i = 0; i < keys->count; i++)
+		if ((int)strlen(keys->items[i].name) > width)
+			width = (int)strlen(keys->items[i].name);
+	for (size_t i = 0; i < keys->count; i++)
+		printf("%-*s %-16s %s\n", width, keys->items[i].name,
+		       fw_key_role_name(keys->items[i].roles), fingerprints[i]);
+}
+
+static void print_json(const struct fw_keys *keys, char (*fingerprints)[FINGERPRINT_CHARS])
+{
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	ctl_json_open(&json, "keys", '[');
+	for (size_t i = 0; i < keys->count; i++) {
+		ctl_json_open(&json, NULL, '{');
+		ctl_json_text(&json, "name", keys->items[i].name);
+		ctl_json_text(&json, "role", fw_key_role_name(keys->items[i].roles));
+		ctl_json_text(&json, "fingerprint", fingerprints[i]);
+		ctl_json_close(&json, '}');
+	}
+	ctl_json_close(&json, ']');
+	ctl_json_end(&json);
 }
 
 /* root lists the file of a daemon's user as that user, to whom it is to belong. */
@@ -135,13 +165,17 @@ static void become_owner(const char *path)
 		(void)!seteuid(file.st_uid);
 }
 
-static int key_list(const char *path)
+static int key_list(const char *path, const char *output)
 {
+	char(*fingerprints)[FINGERPRINT_CHARS];
 	const struct fragi_crypto_ops *crypto;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_keys *keys;
-	int code = CTL_OK, width = 0; /* of the longest name */
+	int code = CTL_OK;
+	bool json;
 
+	if (!ctl_output(output, &json))
+		return CTL_USAGE;
 	if (path == NULL)
 		return ctl_fail(CTL_USAGE, "fragctl key list needs a key file");
 	become_owner(path);
@@ -149,25 +183,27 @@ static int key_list(const char *path)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
 	if (fragi_crypto_open("install it to list keys", &crypto, &err) < 0)
 		code = ctl_fail(CTL_MISSING, "%s", err.text);
-	for (size_t i = 0; i < keys->count; i++)
-		if ((int)strlen(keys->items[i].name) > width)
-			width = (int)strlen(keys->items[i].name);
+	fingerprints = fragi_calloc(keys->count, sizeof(*fingerprints));
+	if (fingerprints == NULL && code == CTL_OK)
+		code = ctl_fail(CTL_FAILED, "out of memory");
 	for (size_t i = 0; code == CTL_OK && i < keys->count; i++)
-		code = print_key(crypto, &keys->items[i], width);
+		code = fingerprint(crypto, &keys->items[i], fingerprints[i]);
+	if (code == CTL_OK)
+		(json ? print_json : print_table)(keys, fingerprints);
+	fragi_free(fingerprints);
 	fw_keys_free(keys);
 	return code;
 }
 
-static int refuse_flags(const char *name, const char *role)
+/* given: a flag of the other one */
+static int refuse_flags(bool given, const char *sentence)
 {
-	return name == NULL && role == NULL
-		       ? CTL_OK
-		       : ctl_fail(CTL_USAGE, "--name and --role are for fragctl key new");
+	return given ? ctl_fail(CTL_USAGE, "%s", sentence) : CTL_OK;
 }
 
 int ctl_key(int argc, char **argv)
 {
-	const char *name = NULL, *role = NULL, *what, *path;
+	const char *name = NULL, *role = NULL, *output = NULL, *what, *path;
 	struct fragi_texts operands = {0};
 	struct ctl_common common = {0};
 	const struct fragi_flag table[] = {
@@ -181,11 +217,17 @@ int ctl_key(int argc, char **argv)
 		 .no_env = true,
 		 .help = "new: how logs call the key; default: a random name",
 		 .text = &name},
+		{.name = "output",
+		 .letter = 'o',
+		 .value = "table|json",
+		 .no_env = true,
+		 .help = "list: what stdout gets; default table",
+		 .text = &output},
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl key",
-		.usage = "new [--role ROLE] [--name NAME] [FILE] | list FILE",
+		.usage = "new [--role ROLE] [--name NAME] [FILE] | list [-o json] FILE",
 		.headline =
 			"new prints a new key, or adds it to FILE; list prints the names, roles and fingerprints of a key file. driverd and workerd take the file by --key-file.",
 		.flags = table,
@@ -200,9 +242,14 @@ int ctl_key(int argc, char **argv)
 	if (operands.count > 2)
 		code = ctl_fail(CTL_USAGE, "fragctl key takes one file");
 	else if (strcmp(what, "new") == 0)
-		code = key_new(path, name, role);
+		code = refuse_flags(output != NULL, "--output is for fragctl key list") == CTL_OK
+			       ? key_new(path, name, role)
+			       : CTL_USAGE;
 	else if (strcmp(what, "list") == 0)
-		code = refuse_flags(name, role) == CTL_OK ? key_list(path) : CTL_USAGE;
+		code = refuse_flags(name != NULL || role != NULL,
+				    "--name and --role are for fragctl key new") == CTL_OK
+			       ? key_list(path, output)
+			       : CTL_USAGE;
 	else
 		code = ctl_fail(CTL_USAGE, "fragctl key needs new or list; fragctl key --help");
 end:

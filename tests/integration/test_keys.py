@@ -2,6 +2,7 @@
 """Keys of the control connection: who gets in, who does not, what both ends say, and how keys are
 exchanged while daemons run."""
 import hashlib
+import json
 import os
 import re
 import signal
@@ -224,6 +225,9 @@ class Files(KeyTest):
         self.assertEqual([line.split() for line in listed.splitlines()],
                          [["node7", "worker", hashlib.sha256(secrets[0]).hexdigest()[:16]],
                           ["eyes", "client", hashlib.sha256(secrets[1]).hexdigest()[:16]]])
+        code, document, _ = key("list", "-o", "json", path)
+        self.assertEqual(json.loads(document), {"keys": [dict(zip(("name", "role", "fingerprint"), line.split()))
+                                                         for line in listed.splitlines()]})
         first, second = listed.splitlines()
         self.assertEqual(first.index("worker"), second.index("client"))
         long = "a-key-with-a-name-of-thirty-and-more"
@@ -234,7 +238,8 @@ class Files(KeyTest):
         self.assertIn("observer+payload", key("list", path)[1])
         self.assertRegex(key("new")[1], r"^frag-key-1 key-[0-9a-f]{8} any [0-9a-f]{64}$")
         for wrong in (("new", "--role", "root"), ("new", "--name", "a b"), ("list",), ("list", path, "x"),
-                      ("list", "--role", "any", path), ("delete",), ()):
+                      ("list", "--role", "any", path), ("delete",), (), ("list", "-o", "xml", path),
+                      ("new", "-o", "json")):
             self.assertEqual(key(*wrong)[0], 2, wrong)
         os.chmod(path, 0o644)
         self.assertEqual(key("new", path)[0], 3)
