@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator inference in applications, with the engine of tests/engine in place of OpenVINO."""
 import os
+import re
 import signal
 import time
 
 import cluster
+from test_service import ServiceTest
 
 MODEL = "engine of tests\ninput image 16 4 4\noutput sum 4 1\n"
 FRAMES = 5
@@ -135,3 +137,25 @@ class Engine(cluster.ClusterTest):
         program = self.begin(app)
         self.assertNotEqual(program.wait(), 0)
         self.assertRegex(program.stderr, r"of the network is not a number \(NaN\); check that")
+
+
+class Service(ServiceTest):
+    def test_a_stop_while_a_model_is_compiled(self):
+        """Compiling cannot be broken off. It is not waited for, and nothing that was sent is lost."""
+        self.env["FRAG_ONNXRUNTIME"] = os.path.join(cluster.BUILD, "tests", "engine")
+        self.env["FRAG_TEST_ENGINE_GATE"] = self.path("gate")
+        model = "engine of tests\ninput image 1 4 4\noutput sum 1 4 4\n"
+        self.write("m.model", model)
+        self.write("slow.model", model + "slow\n")
+        text = APP % {"count": 1000000, "more": "", "flows": ""}
+        text = text.replace("m: m.model", "m: [%s, %s]" % (self.path("m.model"), self.path("slow.model")))
+        text = text.replace("parameters:\n      model", "parameters:\n      backend: onnxruntime\n      model")
+        text = text.replace("{rows: 4, columns: 4}", "{rows: 4, columns: 4, data_type: float}")
+        text = text.replace("{type: count, count: 1000000}", "{type: periodic, recess_period: 5ms}")
+        _, w = self.serve(workers=("a",))
+        self.ok("start", self.write("app.yaml", text))
+        w.wait_line("received message 1:")
+        self.ok("set", "app", "detect.model=2")
+        received = max(map(int, re.findall(r"received message (\d+):", w.stderr)))
+        w.wait_line("received message %d:" % (received + 20))
+        self.assertEqual(self.json("stop", "app")["state"], "stopped")

@@ -385,7 +385,8 @@ FRAG_API int frag_op_use_device(struct frag_op *op, struct frag_device device);
 
 /*
  * Lets this call of initialize take as long as it needs, such as a model that is compiled for
- * minutes: the watchdog does not count it. What takes longer than 10 s is still logged.
+ * minutes: the watchdog does not count it. What takes longer than 10 s is still logged. In fini: a
+ * host that does not end in time is killed as ever, but the application has not failed by that.
  * Thread: the callback's. Blocks: no. RT-safe: no.
  */
 FRAG_API void frag_op_suspend_watchdog(struct frag_op *op);

@@ -429,7 +429,8 @@ static void inference_fini(void *state, struct frag_op *op)
 {
 	struct inference *in = state;
 
-	(void)op;
+	if (in->loader.is_begun) /* what is compiled has to be waited for */
+		frag_op_suspend_watchdog(op);
 	batch_fini(&in->cameras);
 	inference_networks_close(in);
 }

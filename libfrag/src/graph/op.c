@@ -26,7 +26,7 @@ struct fragi_current *fragi_current(void)
 	return &current;
 }
 
-static void show_running(const struct frag_op *op, uint64_t running)
+void fragi_op_show_running(const struct frag_op *op, bool running)
 {
 	if (op != NULL && op->running != NULL)
 		atomic_store_explicit(op->running, running, memory_order_relaxed);
@@ -35,10 +35,10 @@ static void show_running(const struct frag_op *op, uint64_t running)
 void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback)
 {
 	assert((op == NULL || current.op == NULL) && "a callback begins outside of another");
-	show_running(current.op, 0);
+	fragi_op_show_running(current.op, false);
 	__atomic_store_n(&current.callback, callback, __ATOMIC_RELAXED);
 	__atomic_store_n(&current.op, op, __ATOMIC_RELAXED);
-	show_running(op, 1);
+	fragi_op_show_running(op, true);
 	if (op != NULL)
 		fragi_call_begin(op->subject, callback, op->watchdog_ns);
 	else

@@ -127,6 +127,8 @@ struct fragi_current {
 	enum fragi_call_kind callback;
 };
 FRAGI_API struct fragi_current *fragi_current(void);
+/* Shows in the counts of the host whether it is in a callback; where it has none, nothing. */
+void fragi_op_show_running(const struct frag_op *op, bool running);
 /* Sets the operator whose callback this thread runs; op NULL: none any more. */
 void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback);
 

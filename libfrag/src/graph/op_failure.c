@@ -75,6 +75,10 @@ void frag_op_suspend_watchdog(struct frag_op *op)
 {
 	const struct fragi_current *current = fragi_current();
 
-	if (current->op == op && current->callback == FRAGI_CALL_INITIALIZE)
+	if (current->op != op)
+		return;
+	if (current->callback == FRAGI_CALL_INITIALIZE || current->callback == FRAGI_CALL_FINI)
 		fragi_call_remove_limit();
+	if (current->callback == FRAGI_CALL_FINI)
+		fragi_op_show_running(op, false);
 }
