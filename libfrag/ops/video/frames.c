@@ -37,6 +37,24 @@ static int open_gpu(struct video_frames *f, struct frag_op *op)
 	return 0;
 }
 
+/* The CPU decodes by what the graph says, which a pool on a GPU lets nobody expect. */
+static int copy_to_gpu(const struct video_frames *f, struct frag_op *op)
+{
+	int r = frag_op_use_device(op, f->device);
+
+	if (r < 0)
+		return r;
+	if (strcmp(f->decoder, "cpu") == 0)
+		frag_op_log(op, "the CPU decodes, and frames are copied to GPU %d: decoder says so",
+			    (int)f->device.id);
+	else
+		frag_op_log(
+			op,
+			"the CPU decodes, and frames are copied to GPU %d: a GPU makes nv12 and p010, and format is %s",
+			(int)f->device.id, f->format);
+	return 0;
+}
+
 int video_frames_open(struct video_frames *f, struct frag_op *op)
 {
 	f->is_on_gpu = gpu_pool_is_on_gpu(f->pool, &f->device);
@@ -53,7 +71,7 @@ int video_frames_open(struct video_frames *f, struct frag_op *op)
 	if (!f->is_on_gpu)
 		return 0;
 	if (strcmp(f->decoder, "cpu") == 0 || f->gpu.format == AV_PIX_FMT_NONE)
-		return frag_op_use_device(op, f->device);
+		return copy_to_gpu(f, op);
 	return open_gpu(f, op);
 }
 
