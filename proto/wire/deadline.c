@@ -36,6 +36,7 @@ void fw_deadline_set(struct fw_deadline *deadline, int64_t at_ns, int64_t now_ns
 {
 	/* A timer that is due at once would fire again and again before any socket is looked at. */
 	if (at_ns <= now_ns) {
+		uv_timer_stop(&deadline->timer); /* it would come before the sockets, too */
 		uv_idle_start(&deadline->idle, on_idle);
 		uv_check_start(&deadline->work, on_work);
 		return;

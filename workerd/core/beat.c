@@ -6,7 +6,8 @@
 /*
  * Beats tell the driver and the hosts that this worker lives. One that gets no processor sends none
  * and hears nobody: when it goes on it sends beats first, and judges others only when it has read
- * what they have sent meanwhile.
+ * what they have sent meanwhile. So does one that was busy for long with what it read from one of
+ * them, as the hosts that a driver wants to be started: what the others have sent is not read yet.
  *
  * With each beat the pages of hosts are read. What a page shows is reported while it changes, and
  * once more, so that a window of the driver begins after the change. A host that rests is reported
@@ -18,12 +19,22 @@
 	((int)(offsetof(struct fw_op_stats, use_busy) - offsetof(struct fw_op_stats, counters)) /  \
 	 (int)sizeof(uint64_t))
 
-bool wrk_beat_has_paused(const struct wrk_core *core, int64_t real_now_ns)
+/* WELCOME is awaited with beats too: what judges a silence wakes with each of them. */
+bool wrk_beat_is_sent(const struct wrk_core *core)
+{
+	return core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED ||
+	       core->host_count > 0;
+}
+
+bool wrk_beat_reads_first(const struct wrk_core *core, int64_t real_now_ns)
 {
 	int64_t deadline_ns = wrk_core_deadline_ns(core), seen_ns = core->clock.seen_ns,
-		due_ns = deadline_ns > seen_ns ? deadline_ns : seen_ns;
+		due_ns = deadline_ns > seen_ns ? deadline_ns : seen_ns,
+		busy_ns = real_now_ns - fragi_awake_to_real(&core->clock, core->beat_at_ns);
 
-	return seen_ns != 0 && due_ns < real_now_ns - core->beat_ns;
+	if (seen_ns != 0 && due_ns < real_now_ns - core->beat_ns)
+		return true;
+	return wrk_beat_is_sent(core) && busy_ns > core->beat_ns && busy_ns > core->dead_ns / 2;
 }
 
 static void beat_driver(struct wrk_core *core, struct wrk_actions *actions)

@@ -154,10 +154,7 @@ static int64_t core_deadline(const struct wrk_core *core)
 
 	if (core->session == WRK_SESSION_ENDED)
 		return INT64_MAX;
-	/* WELCOME is awaited with beats too: what judges a silence wakes with each of them. */
-	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED ||
-	     core->host_count > 0) &&
-	    core->beat_at_ns < deadline)
+	if (wrk_beat_is_sent(core) && core->beat_at_ns < deadline)
 		deadline = core->beat_at_ns;
 	if ((core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF) &&
 	    core->wait_until_ns < deadline)
@@ -204,12 +201,15 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t real_now_ns,
 		  struct wrk_actions *actions)
 {
-	bool has_paused = wrk_beat_has_paused(core, real_now_ns),
-	     is_late = wrk_core_deadline_ns(core) < real_now_ns - core->beat_ns;
-	int64_t now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
-					  real_now_ns);
+	bool is_late = wrk_core_deadline_ns(core) < real_now_ns - core->beat_ns;
+	int64_t now_ns;
 
-	core->reads_first = has_paused && event->kind == WRK_EVENT_TIMER;
+	core->reads_first =
+		event->kind == WRK_EVENT_TIMER && wrk_beat_reads_first(core, real_now_ns);
+	now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
+				  real_now_ns);
+	if (core->reads_first && core->beat_at_ns < now_ns)
+		core->beat_at_ns = now_ns;
 	core->real_ns = real_now_ns;
 	wrk_lease_look(core, actions);
 	switch (event->kind) {

@@ -111,10 +111,10 @@ struct wrk_core {
 	bool driver_leaves;       /* it has said so */
 	struct fragi_awake clock; /* all other times of this folder are its times */
 	int64_t beaten_ns;        /* real: the last beat */
-	bool reads_first;   /* after a pause: judges when it has read what has arrived meanwhile */
-	int64_t heard_ns;   /* the driver */
-	int64_t beat_at_ns; /* next beats and samples */
-	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
+	bool reads_first;         /* judges when it has read what has arrived meanwhile (beat.c) */
+	int64_t heard_ns;         /* the driver */
+	int64_t beat_at_ns;       /* next beats and samples */
+	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
 	int64_t lost_ns; /* when the last session ended */
 	char refusal
@@ -174,11 +174,13 @@ void wrk_session_result(struct wrk_core *core, int exit_code);
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
 
 /* beat.c */
+bool wrk_beat_is_sent(const struct wrk_core *core);
 /*
- * Whether this process did not run, until that real time, for more than a beat in which it wanted
- * to; before the clock is read.
+ * Whether a TIMER of that real time waits for what can be read: the process did not run for more
+ * than a beat in which it wanted to, or was busy for half of the time of death. Before the clock is
+ * read.
  */
-bool wrk_beat_has_paused(const struct wrk_core *core, int64_t real_now_ns);
+bool wrk_beat_reads_first(const struct wrk_core *core, int64_t real_now_ns);
 /* To the driver and to all hosts. */
 void wrk_beat_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 /* What each host has counted is read for the driver. */
