@@ -258,6 +258,30 @@ struct area {
 	uint8_t gpu[FRAGI_GPU_NAME_BYTES];
 };
 
+/* The host's own address with the liar's name. Returns its size. */
+static inline size_t liar_address(const struct host *host, const struct liar *liar,
+				  uint8_t address[FRAGI_HOST_ADDRESS_MAX])
+{
+	size_t size;
+
+	memcpy(address, host->ops->address(host->transport, &size), 240);
+	memcpy(address + AT_NAME, liar->name, NAME_BYTES);
+	return size;
+}
+
+/* The host connects to the liar, which connects to the host, and says nothing yet. */
+static inline void connect_both(struct host *host, struct liar *liar)
+{
+	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
+	size_t size = liar_address(host, liar, address);
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(
+		host->ops->connect(host->transport, 2, address, size, host, &host->endpoint, &err),
+		0, "%s", err.text);
+	liar->socket = knock(host);
+}
+
 /*
  * The host connects to the liar, which introduces itself, says that so many areas follow, and sends
  * the first count of them, each with fd.
@@ -266,16 +290,8 @@ static inline void meet_with(struct host *host, struct liar *liar, uint32_t said
 			     const struct area *areas, uint32_t count, int fd)
 {
 	struct hello hello = hello_of(host, liar);
-	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
-	struct frag_err err = FRAG_ERR_INIT;
-	size_t size;
 
-	memcpy(address, host->ops->address(host->transport, &size), 240);
-	memcpy(address + AT_NAME, liar->name, NAME_BYTES);
-	cr_assert_eq(
-		host->ops->connect(host->transport, 2, address, size, host, &host->endpoint, &err),
-		0, "%s", err.text);
-	liar->socket = knock(host);
+	connect_both(host, liar);
 	hello.areas = said;
 	say(liar->socket, &hello, sizeof(hello),
 	    (const int[]){liar->heap, liar->channel, liar->bell}, 3);

@@ -212,24 +212,16 @@ Test(shm_liars, memory_of_a_peer_that_reads_nothing_is_let_go, .init = set_envir
 /* The host connects, and the liar offers these three. */
 static void expect_refused(int heap, uint64_t heap_bytes, int channel, int bell)
 {
-	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
-	struct frag_err err = FRAG_ERR_INIT;
 	struct host host = {0};
 	struct liar liar = {0};
 	struct hello hello;
-	size_t size;
 	int fds[3];
 
 	cr_assert_eq(host_create(&host), 0);
 	liar_create(&liar);
 	hello = hello_of(&host, &liar);
 	hello.heap_bytes = heap_bytes;
-	memcpy(address, host.ops->address(host.transport, &size), 240);
-	memcpy(address + AT_NAME, liar.name, NAME_BYTES);
-	cr_assert_eq(
-		host.ops->connect(host.transport, 2, address, size, &host, &host.endpoint, &err),
-		0);
-	liar.socket = knock(&host);
+	connect_both(&host, &liar);
 	fds[0] = heap >= 0 ? heap : liar.heap;
 	fds[1] = channel >= 0 ? channel : liar.channel;
 	fds[2] = bell >= 0 ? bell : liar.bell;
@@ -274,8 +266,7 @@ Test(shm_liars, a_host_of_another_layout_is_refused, .init = set_environment)
 
 	cr_assert_eq(host_create(&host), 0);
 	liar_create(&liar);
-	memcpy(address, host.ops->address(host.transport, &size), 240);
-	memcpy(address + AT_NAME, liar.name, NAME_BYTES);
+	size = liar_address(&host, &liar, address);
 	cr_assert_eq(fragi_get16(address + AT_LAYOUT), LAYOUT);
 	fragi_put16(address + AT_LAYOUT, LAYOUT - 1);
 	cr_expect_eq(
@@ -284,11 +275,7 @@ Test(shm_liars, a_host_of_another_layout_is_refused, .init = set_environment)
 	cr_expect_str_eq(
 		err.text,
 		"the other host's data address has layout 3, this frag knows 4; use the same frag for all workers of a node");
-	fragi_put16(address + AT_LAYOUT, LAYOUT);
-	cr_assert_eq(
-		host.ops->connect(host.transport, 2, address, size, &host, &host.endpoint, &err), 0,
-		"%s", err.text);
-	liar.socket = knock(&host);
+	connect_both(&host, &liar);
 	hello = hello_of(&host, &liar);
 	hello.layout--;
 	say(liar.socket, &hello, sizeof(hello), (const int[]){liar.heap, liar.channel, liar.bell},
