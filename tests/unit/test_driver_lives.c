@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../expected.h"
-#include "driver_lives_hosts.h"
+#include "driver_lives_workers.h"
 
 #include <driverd/core/applications/source.h>
 
