@@ -216,9 +216,8 @@ static struct frag_resource *make_of_object(struct frag_fragment *fragment,
 	}
 	if (subject == NULL) {
 		fragi_making_note(fragment, -ENOMEM);
-		return NULL;
-	}
-	if (object->type != NULL) {
+		type = NULL;
+	} else if (object->type != NULL) {
 		type = type_find(fragment, subject, object, &built_in);
 	} else {
 		r = fragi_resource_type_copy(&fragment->arena, type, &type, &err);
