@@ -141,6 +141,9 @@ static int life_act(struct life *s, struct frag_tick *tick, int64_t n)
 	return n == s->done ? FRAG_DONE : 0;
 }
 
+static const enum frag_op_counter life_counters[] = {FRAG_OP_SKIPPED, FRAG_OP_REMOVED,
+						     FRAG_OP_HELD_BACK};
+
 static int life_compute(void *state, struct frag_tick *tick)
 {
 	struct life *s = state;
@@ -154,6 +157,9 @@ static int life_compute(void *state, struct frag_tick *tick)
 		frag_op_resume(op);
 		return FRAG_PENDING;
 	}
+	if (n == 3 && frag_op_name(op)[0] == 'c')
+		for (int i = 0; i < 3; i++)
+			frag_op_count(op, life_counters[i], (uint64_t)i * 3 + 2);
 	r = life_act(s, tick, n);
 	life_print(op, r == FRAG_DONE ? ", done\n" : r < 0 ? ", fails\n" : "\n");
 	return r;

@@ -6,6 +6,8 @@
 
 #include "rig_ops.h"
 
+#include <graph/compose.h>
+
 /* Data loggers of whole graphs: what loggers get, in which order, and what becomes of the rest. */
 
 /* A logger that writes down what it gets. */
@@ -196,7 +198,23 @@ static inline int compose_logged(struct frag_subgraph *subgraph, struct frag_fra
 	return r < 0 ? r
 		     : frag_add_named_flow(fragment, "h", "out", "p", "in", 0, FRAG_POLICY_DEFAULT);
 }
-static const struct frag_subgraph_type subgraph_types[] = {{"logged_in_c", NULL, compose_logged}};
+/* The logger of its fragment, which has it already. */
+static inline int compose_again(struct frag_subgraph *subgraph, struct frag_fragment *fragment)
+{
+	(void)subgraph;
+	return frag_add_data_logger(fragment, fragi_resource_find(fragment, "log"));
+}
+static const struct frag_subgraph_type subgraph_types[] = {{"logged_in_c", NULL, compose_logged},
+							   {"logged_again", NULL, compose_again}};
+
+static inline int compose_shared(struct frag_fragment *fragment)
+{
+	int r = frag_add_data_logger(fragment,
+				     frag_make_resource(fragment, "log", "capture", FRAG_NO_ARGS));
+
+	frag_make_subgraph(fragment, "cam", "logged_again", FRAG_NO_ARGS);
+	return r;
+}
 
 static inline int compose_two(struct frag_fragment *fragment)
 {
@@ -215,6 +233,7 @@ static inline int compose_two(struct frag_fragment *fragment)
 
 static const struct frag_composer composers[] = {{.name = "logged", .compose = compose},
 						 {.name = "two", .compose = compose_two},
+						 {.name = "shared", .compose = compose_shared},
 						 {.name = "badly", .compose = compose_badly}};
 
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,

@@ -158,6 +158,11 @@ RIG_ONE_TEST(data_loggers, a_composer_adds_one)
 	cr_expect_eq(rig_prepare(rig, &plugin, rig_graph(0, "compose: badly\n")), -EINVAL);
 	cr_expect_not_null(strstr(rig->diag.items[0].text, "pool is no data logger"), "%s",
 			   rig->diag.items[0].text);
+	rig_end(rig);
+	cr_expect_eq(rig_prepare(rig, &plugin, rig_graph(0, "compose: shared\n")), -EINVAL);
+	cr_expect_not_null(
+		strstr(rig->diag.items[0].text, "data logger log is added in two places"), "%s",
+		rig->diag.items[0].text);
 }
 
 /* How many messages a logger got of ids that begin so. */
