@@ -19,6 +19,7 @@
 #define SENDS 6
 #define RECEIVES 4
 #define ENDS 4
+#define DOORS_AT 265 /* in an address; they are counted in the byte before */
 
 extern const struct fragi_transport_ops fragi_transport_v1;
 
@@ -170,7 +171,22 @@ static const struct {
 	{"with another size of UCX's", 6, 99},
 	{"without doors", 264, 0},
 	{"with too many doors", 264, 17},
+	{"with as many doors as may be", DOORS_AT, UCX_LISTENERS_MAX},
+	{"with one more, and an address that has them", DOORS_AT, UCX_LISTENERS_MAX + 1},
 };
+
+/* Gives an address so many doors. Returns its size. */
+static size_t put_doors(uint8_t *address, size_t size, uint32_t count)
+{
+	const size_t before = ucx_address_head(address), own = size - before;
+
+	memmove(address + DOORS_AT + count * sizeof(struct ucx_door), address + before, own);
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(address + DOORS_AT + i * sizeof(struct ucx_door),
+		       &fake.entrance.doors[i % 2], sizeof(struct ucx_door));
+	address[DOORS_AT - 1] = (uint8_t)count;
+	return DOORS_AT + count * sizeof(struct ucx_door) + own;
+}
 
 static bool connects(void)
 {
@@ -191,12 +207,14 @@ static bool connects(void)
 	draw_answer(functions, FRAG_COUNT_OF(functions));
 	own = transport->ops->address(transport, &size);
 	memcpy(address, own, size);
-	if (edits[edit].value >= 0)
+	if (edits[edit].at == DOORS_AT)
+		size = put_doors(address, size, (uint32_t)edits[edit].value);
+	else if (edits[edit].value >= 0)
 		address[edits[edit].at] = (uint8_t)edits[edit].value;
 	if (edits[edit].at == 184) /* where the address of this node may be taken for its own */
-		address[265 + UCX_END_BYTES + 12] = draw_percent(50) ? 203 : 204;
+		address[DOORS_AT + UCX_END_BYTES + 12] = draw_percent(50) ? 203 : 204;
 	if (also < 4)
-		size = (size_t[]){8, 9, 265, size - 1}[also];
+		size = (size_t[]){8, 9, DOORS_AT, size - 1}[also];
 	say("peer %u connects to a host %s, by %zu bytes", i, edits[edit].name, size);
 	r = transport->ops->connect(transport, 40 + i, address, size, &peers[i], &made, &err);
 	say_result(r, &err);
