@@ -45,6 +45,56 @@ Test(codec, what_cannot_leave_is_refused)
 	frag_message_unref(message);
 }
 
+/* A two cannot travel. */
+static int picky_encode(const void *value, struct frag_writer *writer)
+{
+	int64_t x;
+
+	memcpy(&x, value, sizeof(x));
+	return x == 2 ? -EIO : frag_writer_put_u64(writer, (uint64_t)x);
+}
+
+static int picky_decode(void *value, struct frag_reader *reader)
+{
+	return frag_reader_get(reader, value, sizeof(int64_t));
+}
+
+Test(codec, the_error_of_a_codec_is_that_of_the_message)
+{
+	static const struct frag_type picky = {FRAG_TYPE_INIT,          .name = "picky",
+					       .size = sizeof(int64_t), .align = _Alignof(int64_t),
+					       .encode = picky_encode,  .decode = picky_decode};
+	static const struct {
+		const char *type;
+		int64_t values[3];
+		size_t count;
+		int r;
+	} cases[] = {
+		{"picky", {1}, 1, 0},
+		{"picky", {2}, 1, -EIO},
+		{"picky[]", {1, 3, 5}, 3, 0},
+		{"picky[]", {2, 1, 3}, 3, -EIO},
+		{"picky[]", {1, 3, 2}, 3, -EIO},
+	};
+
+	cr_assert_eq(frag_type_register(&picky, NULL), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct frag_type *type = frag_type_find(cases[i].type);
+		const size_t size = cases[i].count * sizeof(int64_t);
+		struct frag_message *message = message_of(type, cases[i].values, size);
+		struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
+		const struct fragi_blob *blob = NULL;
+
+		cr_expect_eq(fragi_message_encode(message, &blob), cases[i].r, "%zu", i);
+		frag_message_unref(message);
+		message = message_of(&frag_type_i64, cases[0].values, sizeof(int64_t));
+		cr_assert_eq(frag_metadata_set(metadata, "k", type, cases[i].values, size), 0);
+		fragi_message_set_metadata(message, metadata);
+		cr_expect_eq(fragi_message_encode(message, &blob), cases[i].r, "%zu", i);
+		frag_message_unref(message);
+	}
+}
+
 Test(codec, descriptors_are_bounded)
 {
 	struct frag_message *message = message_of(&frag_type_bytes, NULL, FRAGI_DESCRIPTOR_MAX);
