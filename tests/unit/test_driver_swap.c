@@ -463,6 +463,23 @@ WORLD_TEST(driver_swap, a_stop_ends_what_was_only_prepared, NULL)
 	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
 }
 
+/* Nobody asked the application to end, and it goes on without the new library. */
+WORLD_TEST(driver_swap, a_restart_before_the_new_library_runs_is_why_a_swap_fails, NULL)
+{
+	const struct fw_message *answer;
+
+	swap_begins(w, graph);
+	client_hello(w, CLIENT + 1, "top");
+	say(w, CLIENT + 1,
+	    &(struct fw_message){
+		    .kind = FW_STOP_APP, .seq = 3, .stop_app = {.name = "app", .restart = true}});
+	answer = must_take(w, CLIENT, FW_ANSWER);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_OTHER);
+	cr_expect_str_eq(answer->answer.failure.sentence,
+			 "app was started anew before f2 ran with libnew.so; swap again");
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
+}
+
 WORLD_TEST(driver_swap, the_end_of_its_application_is_why_a_swap_fails, NULL)
 {
 	const struct fw_message *answer;

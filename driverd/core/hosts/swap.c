@@ -211,8 +211,17 @@ void drv_swap_end(struct drv_app *app)
 		return;
 	if (app->swap->until_ns == 0) /* nobody knows whether the new library can run */
 		return_source(app->swap);
-	if (why->code == FRAGI_FAILURE_NONE)
+	if (why->code == FRAGI_FAILURE_NONE && app->next.run == 0)
 		answer(app->swap, 0, NULL);
+	else if (why->code == FRAGI_FAILURE_NONE) /* nobody asked the application to end */
+		answer(app->swap, 0,
+		       &(struct fw_failure){FRAGI_FAILURE_OTHER,
+					    drv_text(app->core,
+						     "%s was started anew before %s ran with "
+						     "%s; swap again",
+						     drv_app_name(app), app->swap->fragment,
+						     app->swap->library),
+					    NULL});
 	else
 		answer(app->swap, 0,
 		       &(struct fw_failure){why->code,
