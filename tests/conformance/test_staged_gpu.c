@@ -14,6 +14,7 @@
 #include <data/allocator.h>
 #include <data/memory.h>
 #include <data/staging.h>
+#include <edge/remote/state.h>
 
 #define BYTES ((int64_t)100000)
 #define COUNT 3
@@ -206,6 +207,45 @@ Test(staged_gpu, a_copy_begins_behind_the_kernel_that_writes)
 		expect_next(&pair, 'n');
 		cr_assert_eq(ops->finish(stream, NULL), 0);
 		ops->close(stream);
+		close_pair(&pair);
+	}
+}
+
+/* So a pool of GPU memory needs no blocks for messages that the receiver's GPU still copies. */
+Test(staged_gpu, memory_of_the_sender_comes_back_before_the_receivers_copy_ends)
+{
+	struct frag_message *taken[COUNT];
+	struct pair pair;
+	void *stream;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		cr_assert_eq(send(&pair, 0, NULL), 0);
+		expect_next(&pair, 'z');
+		pair_settle(&pair);
+		cr_expect_eq(released, 1);
+		stream = pair.remote[1]->arrivals->handle;
+		fake.hold_stream(stream, true);
+		for (int n = 1; n < COUNT; n++) {
+			gpu_fill(memory + n * BYTES, BYTES, (uint8_t)('a' + n));
+			cr_assert_eq(send(&pair, n, NULL), 0);
+		}
+		for (int n = 1; n < COUNT; n++) {
+			cr_assert(pair_until(&pair, has_arrived));
+			taken[n] = fragi_rx_take(pair.rx, fragi_stamp());
+		}
+		pair_settle(&pair);
+		cr_expect_eq(released, COUNT, "%d of %d are back over %s", released, COUNT,
+			     kinds[k]->name);
+		gpu_fill(memory, COUNT * (size_t)BYTES, 'x'); /* nobody reads it any more */
+		fake.hold_stream(stream, false);
+		for (int n = 1; n < COUNT; n++) {
+			struct frag_tensor *tensor = frag_message_tensor(taken[n], NULL);
+
+			cr_assert_eq(fragi_tensor_wait(tensor, NULL), 0);
+			cr_expect(gpu_holds(frag_tensor_data(tensor), BYTES, (uint8_t)('a' + n)));
+			frag_message_unref(taken[n]);
+		}
 		close_pair(&pair);
 	}
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stddef.h>
 
 #include <edge/remote/state.h>
@@ -66,6 +67,30 @@ static struct fragi_trail_held held_since(const struct fragi_remote_tx *tx, int6
 	};
 }
 
+/*
+ * Keeps the copies that are sent in place of the message. Blocks of pools of GPU memory are then
+ * free when it is sent, as the receiver gives the copies back only when its own GPU has read them.
+ * Where memory is short, the message is kept.
+ */
+static void keep_copies(struct fragi_remote_send *send)
+{
+	struct frag_message *message = send->message, *copies = fragi_message_take();
+	int r = copies != NULL ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++) {
+		const struct fragi_named_tensor *like = &message->tensors[i];
+
+		r = fragi_message_append_tensor(
+			copies, like, frag_tensor_ref(fragi_tensor_sent(like->tensor, NULL)));
+	}
+	if (r == 0) {
+		send->message = copies;
+		fragi_pump_dispose(send->transport->remote->config.pump, message);
+	} else if (copies != NULL) {
+		fragi_message_unref(copies);
+	}
+}
+
 /* Descriptors that go ahead do not say how long they were held: they are shared. */
 void fragi_remote_tx_depart(struct fragi_remote_tx *tx, struct frag_message *message,
 			    const struct fragi_blob *blob, uint64_t stamp, bool has_trail)
@@ -76,8 +101,9 @@ void fragi_remote_tx_depart(struct fragi_remote_tx *tx, struct frag_message *mes
 	size_t header_bytes = FRAGI_HEADER_BYTES;
 	struct fragi_credit credit;
 	uint32_t count;
+	int staged = fragi_remote_tx_gather(tx, message, bodies, &count, &header.body_bytes);
 
-	if (!fragi_remote_tx_gather(tx, message, bodies, &count, &header.body_bytes))
+	if (staged < 0)
 		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_HOST_FAILED,
 					   "cannot be sent to: a GPU here does not copy a tensor");
 	else if ((send = fragi_remote_send_create(tx->edge.endpoint)) == NULL)
@@ -114,5 +140,7 @@ void fragi_remote_tx_depart(struct fragi_remote_tx *tx, struct frag_message *mes
 		if (!send_descriptors(tx, &header, message, blob))
 			fragi_remote_tx_fail_for_memory(tx);
 	}
+	if (__builtin_expect(staged > 0, 0))
+		keep_copies(send);
 	fragi_remote_send_start(send, &header, header_bytes, bodies, count);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -92,8 +93,8 @@ bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_messag
 	return true;
 }
 
-bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_message *message,
-			    struct fragi_body *bodies, uint32_t *out_count, uint64_t *out_bytes)
+int fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_message *message,
+			   struct fragi_body *bodies, uint32_t *out_count, uint64_t *out_bytes)
 {
 	bool any_mapped = false, any_staged = false, mapped;
 	uint32_t count = 0;
@@ -104,7 +105,7 @@ bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_messag
 		const struct frag_tensor *sent = sent_for(tx, tensor, &mapped);
 
 		if (sent == NULL)
-			return false;
+			return -EIO;
 		if (sent->compact_bytes == 0)
 			continue;
 		any_mapped |= mapped;
@@ -122,5 +123,5 @@ bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_messag
 	else if (__builtin_expect(any_mapped, 0))
 		fragi_count(&tx->tx.row->gpu_mapped, 1);
 	*out_count = count;
-	return true;
+	return any_staged && !any_mapped;
 }

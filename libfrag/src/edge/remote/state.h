@@ -472,12 +472,12 @@ bool fragi_remote_tx_is_mapped(const struct fragi_remote_tx *tx, const struct fr
  */
 bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_message *message);
 /*
- * The tensors' bytes; empty ones have none. Returns false when a GPU refuses to give them, which it
- * is asked here only when the message was prepared for a host that mapped its memory, and has been
- * replaced since.
+ * The tensors' bytes; empty ones have none. Returns 0; 1: all that is on GPUs is sent as copies;
+ * -EIO: a GPU refuses to give them, which it is asked here only when the message was prepared for a
+ * host that mapped its memory, and has been replaced since.
  */
-bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_message *message,
-			    struct fragi_body *bodies, uint32_t *out_count, uint64_t *out_bytes);
+int fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_message *message,
+			   struct fragi_body *bodies, uint32_t *out_count, uint64_t *out_bytes);
 
 /* rx.c: the receiving end */
 /* Gives up what is still arriving, of an endpoint that is closed or freed. */
