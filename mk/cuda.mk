@@ -186,7 +186,7 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		out="$$n,2,144,192"; \
 		python3 mk/ai/sides.py $(FACES) $(GPU_CHECK)/models/centerface-$$n.onnx \
 			$$n,3,576,768 $$n,1,144,192 $$out $$out $$n,10,144,192 || exit; \
-		done; }
+		done; cp $(dir $(FACES))person-detection.onnx $(GPU_CHECK)/models; }
 	@cp $(addprefix tests/cuda/,gpu_check.sh gpus_check.sh gpu_edges.sh) \
 		tests/bench/gpu_bench.sh $(GPU_CHECK)
 	@cp -r tests/bench/holoscan $(GPU_CHECK)

@@ -9,6 +9,7 @@
 #   HOLOSCAN=FOLDER: of the part holoscan, where Holoscan's wheel was unpacked, the folder above its
 #       package; python3 has to have the wheel's version, cupy, numpy and cloudpickle
 #   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
+#   NETWORKS="faces people": of the part networks
 set -u
 cd "$(dirname "$0")" || exit 1
 libraries=${LD_LIBRARY_PATH:-}
@@ -256,7 +257,8 @@ part_peer() {
 # examples/people, in the folder beside that make gpu-check-people makes.
 part_people() {
 	if [ -x ../gpu-check-people/people_check.sh ]; then
-		../gpu-check-people/people_check.sh | grep -E "^(people|ok|FAIL)"
+		../gpu-check-people/people_check.sh 2>&1 |
+			grep --line-buffered -E "^(people|ok|FAIL|lacks)"
 	else
 		lacks people "make gpu-check-people was not run"
 	fi
@@ -322,6 +324,20 @@ part_streams() {
 		}'
 }
 
+# choose NETWORK: of the functions below: its file, what is sent to it, its outputs, its input.
+# faces: pictures of 768 x 576; people: the four parts of a picture that examples/people makes.
+choose() {
+	if [ "$1" = faces ]; then
+		model=models/centerface-1.onnx sides="1 3 576 768"
+		picture="planes: true, rows: 576, columns: 768"
+		outputs='"537", "538", "539", "540"'
+	else
+		model=models/person-detection.onnx sides="4 300 300 3"
+		picture="pictures: 4, rows: 300, columns: 300"
+		outputs='"detection_boxes:0", "detection_scores:0"'
+	fi
+}
+
 # network NAME STREAMS HZ GPU PARAMETERS [ENV...]: pictures of one or several sources through a
 # network, each with an operator and a session of its own; HZ 0: as fast as they go. Sets rate, p50
 # and p99 in ms.
@@ -338,8 +354,7 @@ network() {
 		while [ $i -lt "$streams" ]; do
 			cat <<-END
 				  tx$i: {type: bench_gpu_source, $condition
-				    parameters: {gpu: $gpu, planes: true, rows: 576, columns: 768,
-				      count: $count}}
+				    parameters: {gpu: $gpu, $picture, count: $count}}
 				  detect$i:
 				    type: inference
 				    conditions:
@@ -347,9 +362,9 @@ network() {
 				    parameters:
 				      backend: onnxruntime
 				      provider: cuda
-				      model_path_map: {face: $PWD/models/centerface-1.onnx}
-				      pre_processor_map: {face: [""]}
-				      inference_map: {face: ["537", "538", "539", "540"]}
+				      model_path_map: {m: $PWD/$model}
+				      pre_processor_map: {m: [""]}
+				      inference_map: {m: [$outputs]}
 				      allocator: \$pool$i
 				$parameters
 				  rx$i: {type: bench_gpu_sink,
@@ -389,23 +404,26 @@ summarise() {
 }
 
 # What is copied to the host for a frame, and how often a thread waits for the GPU: the difference
-# between a run and one that is twice as long.
+# between a run and one that is twice as long, of all libraries in the process (copies.c).
 copies() {
-	[ -e lib/copies.so ] || return
-	count=200
-	preload=LD_PRELOAD=$PWD/lib/copies.so
-	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/once" || return
-	count=400
-	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/twice" || return
-	cat "$work/once" "$work/twice" 2>/dev/null | awk -v name="$1" '
-		NR == 1 { bytes = $1; waits = $3 }
-		NR == 2 {
-			printf "%s.to_host B/frame %.1f\n", name, ($1 - bytes) / 200
-			printf "%s.waits n/frame %.2f\n", name, ($3 - waits) / 200
-		}'
+	rm -f "$work/copies"
+	for count in 200 400; do
+		network "$1.copies" 1 0 "$2" "$3" CUDA_INJECTION64_PATH="$PWD/lib/copies.so" \
+			BENCH_COPIES="$work/copies" || return
+	done
+	awk -v name="$1" '
+		{ bytes[NR] = $1; waits[NR] = $3; lost += $4 }
+		END {
+			if (NR != 2 || lost > 0) {
+				printf "lacks %s.copies: %d of 2 counts, %d lost\n", name, NR, lost
+				exit
+			}
+			printf "%s.to_host B/frame %.1f\n", name, (bytes[2] - bytes[1]) / 200
+			printf "%s.waits n/frame %.2f\n", name, (waits[2] - waits[1]) / 200
+		}' "$work/copies" 2>&1 | tail -n 2
 }
 
-# The network that finds faces on pictures of 768 x 576, by ONNX Runtime in a loop and in frag.
+# Networks by ONNX Runtime in a loop, and in frag.
 part_networks() {
 	if [ -z "${FRAG_ONNXRUNTIME:-}" ]; then
 		lacks networks "set FRAG_ONNXRUNTIME to its folder"
@@ -415,37 +433,56 @@ part_networks() {
 		lacks networks "make deps-ai was not run before make gpu-check-kit"
 		return
 	fi
-	for batch in 1 8; do
-		for way in resident host; do
-			# shellcheck disable=SC2046
-			set -- $(bin/network "models/centerface-$batch.onnx" cuda $way 1000 \
-				$batch 3 576 768 2>"$work/log")
-			[ $# = 3 ] || { lacks "network.alone.$way.$batch" "$(last_words)"; continue; }
-			echo "network.alone.$way.$batch frames/s $(awk -v r="$1" -v b=$batch 'BEGIN { print r * b }')"
-			echo "network.alone.$way.$batch.p50 ms $2"
-			echo "network.alone.$way.$batch.p99 ms $3"
-		done
+	for network in ${NETWORKS:-faces people}; do
+		choose "$network"
+		[ "$network" = faces ] && name=network || name=network.$network
+		alone "$name.alone" 1 "$model" "$sides"
+		[ "$network" = faces ] && alone "$name.alone" 8 models/centerface-8.onnx "8 3 576 768"
+		ways "$name"
 	done
+	case " ${NETWORKS:-faces people} " in *" faces "*) ;; *) return ;; esac
+	count=400
+	batch network.batch.8 0 && echo "network.batch.8 frames/s $rate"
+	count=300
+	batch network.batch.8.latency 25 && echo "network.batch.8.p50 ms $p50" &&
+		echo "network.batch.8.p99 ms $p99"
+}
+
+# alone NAME PICTURES MODEL SIDES: ONNX Runtime in a loop; PICTURES: that a run is for
+alone() {
+	for how in cuda:resident graphs:resident cuda:host; do
+		label=$1.${how#*:}.$2
+		[ "${how%:*}" = cuda ] || label=$1.graphs.$2
+		# shellcheck disable=SC2046,SC2086
+		set -- "$1" "$2" "$3" "$4" $(bin/network "$3" "${how%:*}" "${how#*:}" 1000 $4 \
+			2>"$work/log")
+		[ $# = 7 ] || { lacks "$label" "$(last_words)"; continue; }
+		echo "$label frames/s $(awk -v r="$5" -v b="$2" 'BEGIN { print r * b }')"
+		echo "$label.p50 ms $6"
+		echo "$label.p99 ms $7"
+		set -- "$1" "$2" "$3" "$4"
+	done
+}
+
+# ways NAME: the chosen network in frag
+ways() {
+	row=$1
 	for way in gpu graphs host; do
 		gpu=true parameters=
 		[ $way = graphs ] && parameters="      enable_cuda_graphs: true"
 		[ $way = host ] && gpu=false parameters="      transmit_on_cuda: false"
 		for streams in 1 8; do
 			count=$((1600 / streams + 200))
-			network "network.$way.$streams" $streams 0 $gpu "$parameters" &&
-				echo "network.$way.$streams frames/s $rate"
+			network "$row.$way.$streams" $streams 0 $gpu "$parameters" &&
+				echo "$row.$way.$streams frames/s $rate"
 			count=300
-			network "network.$way.$streams.latency" $streams $((200 / streams)) $gpu "$parameters" &&
-				echo "network.$way.$streams.p50 ms $p50" &&
-				echo "network.$way.$streams.p99 ms $p99"
+			network "$row.$way.$streams.latency" $streams $((200 / streams)) $gpu \
+				"$parameters" &&
+				echo "$row.$way.$streams.p50 ms $p50" &&
+				echo "$row.$way.$streams.p99 ms $p99"
 		done
-		copies "network.$way" $gpu "$parameters"
+		copies "$row.$way" $gpu "$parameters"
 	done
-	count=400
-	batch network.batch.8 0 && echo "network.batch.8 frames/s $rate"
-	count=300
-	batch network.batch.8.latency 25 && echo "network.batch.8.p50 ms $p50" &&
-		echo "network.batch.8.p99 ms $p99"
 }
 
 # Eight sources through one network, a run for all that wait; HZ as in network.
@@ -533,13 +570,15 @@ holoscan() {
 		2>"$work/log" | grep -E '^[0-9.]+( [0-9.]+)?$'
 }
 
-# The network of the part networks by Holoscan's InferenceOp, each run in a process of its own.
+# The network that finds faces by Holoscan's InferenceOp, each run in a process of its own, and by
+# frag before and behind them.
 part_holoscan() {
 	if [ -z "${HOLOSCAN:-}" ] || [ -z "${FRAG_ONNXRUNTIME:-}" ]; then
 		lacks holoscan "set HOLOSCAN and FRAG_ONNXRUNTIME to their folders"
 		return
 	fi
 	holoscan_libraries >"$work/log" 2>&1 || { lacks holoscan "$(last_words)"; return; }
+	holoscan_beside 1
 	for allocator in unbounded rmm; do
 		for scheduler in greedy event_based; do
 			for what in rate waits latency; do
@@ -557,6 +596,20 @@ part_holoscan() {
 				esac
 			done
 		done
+	done
+	holoscan_beside 2
+}
+
+holoscan_beside() {
+	choose faces
+	for graphs in false true; do
+		row=holoscan.frag.graphs_$graphs.$1
+		count=1800
+		network "$row" 1 0 true "      enable_cuda_graphs: $graphs" &&
+			echo "$row frames/s $rate"
+		count=500
+		network "$row.latency" 1 200 true "      enable_cuda_graphs: $graphs" &&
+			echo "$row.p50 ms $p50" && echo "$row.p99 ms $p99"
 	done
 }
 

@@ -21,7 +21,7 @@
 
 struct gpu_source {
 	bool gpu, fresh, planes;
-	int64_t count, rows, columns, next;
+	int64_t count, rows, columns, pictures, next;
 	uint64_t bytes;
 	struct frag_resource *allocator;
 	struct frag_tensor *tensor;
@@ -36,6 +36,8 @@ static const struct frag_param source_params[] = {
 	FRAG_PARAM_I64(struct gpu_source, count, 0),
 	FRAG_PARAM_I64(struct gpu_source, rows, 0, .headline = "of an RGB picture; else bytes"),
 	FRAG_PARAM_I64(struct gpu_source, columns, 0),
+	FRAG_PARAM_I64(struct gpu_source, pictures, 0,
+		       .headline = "RGB pictures in a tensor, as its first side; 0: no such side"),
 	FRAG_PARAM_SIZE(struct gpu_source, bytes, 1024),
 	FRAG_PARAM_RESOURCE(struct gpu_source, allocator, NULL, .flags = FRAG_PARAM_OPTIONAL),
 };
@@ -44,14 +46,18 @@ static int source_initialize(void *state, struct frag_op *op)
 {
 	struct gpu_source *s = state;
 	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1}, f32 = {FRAG_DTYPE_FLOAT, 32, 1};
-	const int64_t picture[] = {s->rows, s->columns, 3}, bytes = (int64_t)s->bytes;
-	const int64_t planes[] = {3, s->rows, s->columns};
+	const int64_t pictures[] = {s->pictures, s->rows, s->columns, 3};
+	const int64_t planes[] = {3, s->rows, s->columns}, bytes = (int64_t)s->bytes;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *host;
-	int r = frag_tensor_create(NULL, s->planes ? f32 : u8, s->rows > 0 ? 3 : 1,
-				   s->planes     ? planes
-				   : s->rows > 0 ? picture
-						 : &bytes,
+	int r = frag_tensor_create(NULL, s->planes ? f32 : u8,
+				   s->rows == 0      ? 1
+				   : s->pictures > 0 ? 4
+						     : 3,
+				   s->rows == 0      ? &bytes
+				   : s->planes       ? planes
+				   : s->pictures > 0 ? pictures
+						     : pictures + 1,
 				   &host);
 
 	if (r < 0)
