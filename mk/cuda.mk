@@ -135,14 +135,14 @@ gpu-check-video: $(VIDEO_CHECK) $(B)/lib/frag/modules/cuda.so
 # make gpu-check-people makes the folder of examples/people, build/gpu-check-people: people_check.sh
 # runs it, and networks_check.sh tries what networks on a GPU may meet.
 GPU_CHECK_PEOPLE := $(B)/gpu-check-people
-gpu-check-people: all $(B)/bench/network $(B)/tests/cuda/gpu_check
+gpu-check-people: all $(B)/bench/network $(B)/bench/copies.so $(B)/tests/cuda/gpu_check
 	@rm -rf $(GPU_CHECK_PEOPLE)
 	@mkdir -p $(addprefix $(GPU_CHECK_PEOPLE)/,bin deps models people libexec/frag \
 		lib/frag/modules lib/frag/plugins)
 	@cp $(addprefix $(B)/bin/,fragctl driverd workerd) $(B)/bench/network \
 		$(B)/tests/cuda/gpu_check $(GPU_CHECK_PEOPLE)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK_PEOPLE)/libexec/frag
-	@cp $(LIBFRAG_SO) $(GPU_CHECK_PEOPLE)/lib
+	@cp $(LIBFRAG_SO) $(B)/bench/copies.so $(GPU_CHECK_PEOPLE)/lib
 	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so run.so http.so) \
 		$(GPU_CHECK_PEOPLE)/lib/frag/modules
 	@cp $(patsubst %,$(B)/lib/frag/plugins/lib%.so,basic vision inference video viewer) \
@@ -154,6 +154,8 @@ gpu-check-people: all $(B)/bench/network $(B)/tests/cuda/gpu_check
 	@python3 tests/cuda/bad_models.py $(GPU_CHECK_PEOPLE)/networks
 	@cp examples/data/pedestrians.mp4 tests/cuda/people_check.sh tests/cuda/networks_check.sh \
 		$(GPU_CHECK_PEOPLE)
+	@$(B)/bin/fragctl run tests/cuda/large.yaml -- --out $(abspath $(GPU_CHECK_PEOPLE)) \
+		>/dev/null
 	@ldd $(GPU_CHECK_PEOPLE)/bin/* $(GPU_CHECK_PEOPLE)/libexec/frag/* \
 		$(GPU_CHECK_PEOPLE)/lib/*.so* $(GPU_CHECK_PEOPLE)/lib/frag/*/*.so | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \

@@ -4,10 +4,11 @@
 # that make gpu-check-people makes; it needs nothing else of frag, and nothing of Debian.
 #   FRAG_ONNXRUNTIME=FOLDER: ONNX Runtime with its provider for CUDA (docs/INFERENCE.md)
 #   FRAMES=800, STREAMS=8; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
-#   FIRST_GPU=0, GPUS=1: the streams take turns on so many; ON="gpu cpu": where it runs
-# Compares both networks with the CPU, prints frames a second, cores, how busy the first GPU is and
-# the times from the frame to the page, and leaves the last picture of each. Ends with 0: all ran,
-# and the networks make the same.
+#   FIRST_GPU=0, GPUS=1: the streams take turns on so many; ON="gpu host cpu": where it runs; host:
+#   the networks alone on the GPU, with tensors in host memory
+# Compares both networks with the CPU, prints frames a second, cores, how busy the first GPU is, the
+# times from the frame to the page and what is copied to the host, beside ONNX Runtime alone, and
+# leaves the last picture of each. Ends with 0: all ran, and the networks make the same.
 set -u
 cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -20,12 +21,25 @@ cat >onnx.yaml <<-'END'
 	people_cpu: {count_tensor_name: ""}
 	segment_cpu: {model_path_map: {mask: person-segmentation.onnx}}
 END
+cat >host.yaml <<-'END'
+	network_cpu: {provider: cuda, transmit_on_cuda: false}
+END
 
 now() { date +%s.%N; }
 
 # Seconds of cores that ended processes have taken.
 cores() {
 	sed 's/.*) //' /proc/$$/stat | awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hz }'
+}
+
+# run ON CLIP FRAMES PICTURE: runs the application once.
+run() {
+	where=$1 more=
+	[ "$1" = host ] && where=cpu more="--config host.yaml"
+	# shellcheck disable=SC2086
+	bin/fragctl run people/app.yaml --config onnx.yaml $more -- --on $where --realtime false \
+		--repeat true --count "$3" --data "$PWD" --clip "$2" --models "$PWD/models" \
+		--picture "$PWD/$4.png"
 }
 
 # people ON STREAMS CLIP FRAMES: runs the application so often at the same time. Without the start:
@@ -41,10 +55,7 @@ people() {
 		begin=$(now)
 		for i in $(seq "$streams"); do
 			CUDA_VISIBLE_DEVICES=$((${FIRST_GPU:-0} + i % ${GPUS:-1})) \
-				bin/fragctl run people/app.yaml --config onnx.yaml -- \
-				--on "$on" --realtime false --repeat true --count "$count" \
-				--data "$PWD" --clip "$clip" --models "$PWD/models" \
-				--picture "$PWD/$on-$streams-$i.png" >"$on-$i.log" 2>&1 &
+				run "$on" "$clip" "$count" "$on-$streams-$i" >"$on-$i.log" 2>&1 &
 			pids="$pids $!"
 		done
 		for pid in $pids; do
@@ -70,6 +81,50 @@ people() {
 		END { if (NR) printf "%s.gpu busy_%% %d\n", name, all[int(NR * 3 / 4) + 1] }'
 	grep -h "frames.out -> fragment2" "$on"-*.log | sort -rn | head -n 1 | awk -v name="$name" '
 		{ printf "%s.p50 %s %s\n%s.p99 %s %s\n", name, $9, $8, name, $11, $10 }'
+}
+
+# What is copied to the host for a frame, and how often a thread waits for the GPU
+# (tests/bench/copies.c): what twice as many frames have more.
+copied() { # ON CLIP
+	name=people.$1.1.${2%.mp4}
+	rm -f copies
+	for count in 100 200; do
+		CUDA_INJECTION64_PATH=$PWD/lib/copies.so BENCH_COPIES=$PWD/copies \
+			run "$1" "$2" $count copies >copies.log 2>&1
+	done
+	[ -e copies ] || { echo "lacks $name.to_host: $(grep -m 1 "copies:" copies.log)"; return; }
+	awk -v name="$name" '
+		{ b[NR] = $1; n[NR] = $2; w[NR] = $3; lost += $4 }
+		END {
+			if (NR != 2 || lost > 0)
+				printf "lacks %s.to_host: %d of 2 counts, %d lost\n", name, NR, lost
+			else {
+				printf "%s.to_host B/frame %.0f\n", name, (b[2] - b[1]) / 100
+				printf "%s.copies n/frame %.2f\n", name, (n[2] - n[1]) / 100
+				printf "%s.waits n/frame %.2f\n", name, (w[2] - w[1]) / 100
+			}
+		}' copies
+}
+
+rate() { # PROVIDER MODEL COUNT SIDE...: runs a second of ONNX Runtime in a loop
+	provider=$1 model=$2
+	shift 2
+	bin/network "models/person-$model.onnx" "$provider" resident "$@" 2>alone.log | cut -d ' ' -f 1
+}
+
+# alone PROVIDER: ONNX Runtime in a loop with everything on the GPU, as often for a frame as the
+# application runs each network: once for the four parts, and once for each person.
+alone() {
+	detect=$(rate "$1" detection 400 4 300 300 3)
+	mask=$(rate "$1" segmentation 800 1 256 256 3)
+	if [ -z "$detect" ] || [ -z "$mask" ]; then
+		echo "lacks people.alone.$1: $(grep -m 1 "network:" alone.log)"
+		return
+	fi
+	echo "people.alone.$1.detect runs/s $detect"
+	echo "people.alone.$1.mask runs/s $mask"
+	awk -v name="people.alone.$1" -v d="$detect" -v m="$mask" -v people="$people_of_frame" \
+		'BEGIN { printf "%s frames/s %.1f\n", name, 1 / (1 / d + people / m) }'
 }
 
 # Runs it with a driver and two workers: the frames stay on the GPU from host to host.
@@ -108,10 +163,14 @@ same person-segmentation 1 256 256 3
 hosts
 for clip in ${CLIPS:-pedestrians.mp4 large.mp4}; do
 	[ -e "$clip" ] || { echo "lacks $clip"; continue; }
-	for on in ${ON:-gpu cpu}; do
-		share=$([ "$on" = gpu ] || echo /8)
-		people "$on" 1 "$clip" $((frames$share))
-		people "$on" "${STREAMS:-8}" "$clip" $((frames$share / 4))
+	people_of_frame=$([ "$clip" = large.mp4 ] && echo 4.3 || echo 5.1) # as counted on the CPU
+	alone cuda
+	alone graphs
+	for on in ${ON:-gpu host cpu}; do
+		case $on in gpu) share=1 ;; host) share=2 ;; cpu) share=8 ;; esac
+		people "$on" 1 "$clip" $((frames / share))
+		people "$on" "${STREAMS:-8}" "$clip" $((frames / share / 4))
+		[ "$on" = cpu ] || copied "$on" "$clip"
 	done
 done
 exit $failed
