@@ -44,24 +44,10 @@ static int pack(struct apply *apply)
 /* Asks what differs, or for the change. The caller frees *out_changes. */
 static int ask(struct apply *apply, bool only_shows, struct fw_message **out_changes)
 {
-	struct fw_message command = {.kind = FW_APPLY, .apply = apply->command}, *reply;
-	int code;
+	struct fw_message command = {.kind = FW_APPLY, .apply = apply->command};
 
 	command.apply.only_shows = only_shows;
-	code = ctl_driver_ask(&apply->driver, &command, &reply);
-	if (code != CTL_OK)
-		return code;
-	if (reply->kind == FW_CHANGES) {
-		*out_changes = reply;
-		return CTL_OK;
-	}
-	code = reply->kind == FW_ANSWER
-		       ? ctl_service_show_failure(&reply->answer.failure, apply->json)
-		       : ctl_fail(CTL_FAILED,
-				  "the driver answered with %s; install the same version",
-				  fw_kind_name(reply->kind));
-	fw_message_free(reply);
-	return code;
+	return ctl_service_ask(&apply->driver, &command, FW_CHANGES, apply->json, out_changes);
 }
 
 static int set(struct apply *apply, const char *text)

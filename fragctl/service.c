@@ -34,10 +34,15 @@ static int unexpected(struct fw_message *message)
 	return code;
 }
 
+static bool is_refusal(const struct fw_message *message)
+{
+	return message->kind == FW_ANSWER && message->answer.failure.code != FRAGI_FAILURE_NONE;
+}
+
 void ctl_service_show_remark(const char *remark)
 {
 	if (remark != NULL && remark[0] != '\0')
-		fprintf(stderr, "fragctl: %s\n", remark);
+		ctl_complain("%s", remark);
 }
 
 int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, bool json,
@@ -50,7 +55,7 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
 		return code;
 	if (answer->kind != FW_ANSWER)
 		return unexpected(answer);
-	if (answer->answer.failure.code != FRAGI_FAILURE_NONE)
+	if (is_refusal(answer))
 		code = ctl_service_show_failure(&answer->answer.failure, json);
 	ctl_service_show_remark(answer->answer.remark);
 	*out_run = answer->run;
@@ -66,7 +71,7 @@ int ctl_service_ask(struct ctl_driver *driver, struct fw_message *question, enum
 
 	if (code != CTL_OK)
 		return code;
-	if (answer->kind == FW_ANSWER) {
+	if (is_refusal(answer)) {
 		code = ctl_service_show_failure(&answer->answer.failure, json);
 		fw_message_free(answer);
 		return code;
@@ -82,7 +87,7 @@ static int take_outcome(struct fw_message *message, bool json, struct fw_message
 {
 	int code;
 
-	if (message->kind == FW_ANSWER) {
+	if (is_refusal(message)) {
 		code = ctl_service_show_failure(&message->answer.failure, json);
 		fw_message_free(message);
 		return code;

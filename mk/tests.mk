@@ -76,10 +76,11 @@ $(B)/tests/unit/test_ucx_lives: $(patsubst %,$(B)/obj/libfrag/modules/ucx/%.o, \
 	address endpoint log message preface ucx)
 $(B)/obj/tests/programs/unit/test_ucx_lives.o: ALL_CFLAGS += -Ilibfrag \
 	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
-# All that they print of drawn answers.
-$(B)/tests/unit/test_views: $(patsubst %,$(B)/obj/fragctl/%.o,begin drain echo events explain fail \
-	filter health json list logs look promise restart service service_print set status stop \
-	table tap top top_draw top_lines top_opened top_print top_window workers)
+# All that they print of drawn answers: what stays out opens a terminal, runs an application, or
+# connects to a driver.
+$(B)/tests/unit/test_views: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter-out \
+	$(addprefix fragctl/,complete.c daemons.c driver.c driver_find.c local.c main.c run.c \
+	run_clients.c run_top.c top_screen.c) fragctl/web/%,$(FRAGCTL_SRC)))
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \

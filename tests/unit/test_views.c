@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <base/log.h>
 #include <fragctl/driver.h>
 #include <fragctl/look.h>
 #include <fragctl/top_window.h>
-#include <track/cause.h>
+#include <text/spec.h>
 
+#include "drawn_answers.h"
 #include "expected.h"
 #include "transcript.h"
-#include "wire_messages.h"
 
 /*
  * What verbs of fragctl ask a driver, and all that they print of its answers, compared with a
@@ -21,11 +22,7 @@
  */
 struct view {
 	const char *words;
-	/*
-	 * what the driver answers, one after the other: Reply, Looked (the last one: l), Answer,
-	 * Outcome, Events, loGs, eXplanation, Tapped; and then it is gone
-	 */
-	const char *answers;
+	const char *answers; /* one after the other (drawn_answers.h); and then it is gone */
 };
 
 static const struct view views[] = {
@@ -85,100 +82,54 @@ static const struct view views[] = {
 	{"stop a --all", ""},
 	{"drain w", "AE"},
 	{"drain w -o json", "AE"},
+	{"events", "V"},
+	{"events -o json", "V"},
+	{"events --level warn", "V"},
+	{"events --level error", "V"},
+	{"events --operator tx", "V"},
+	{"events --operator f.tx", "V"},
+	{"events --since 2026-11-27T14:03:05Z --until 2026-11-27T14:03:09.5Z", "V"},
+	{"events --since 2026-11-27T14:03:05.5Z", "V"},
+	{"logs a --level info", "g"},
+	{"logs a --level error -o json", "g"},
+	{"logs a --operator tx", "g"},
+	{"logs a --operator f.tx", "g"},
+	{"logs a --operator f1.tx", "g"},
+	{"logs a --operator f1tx", "g"},
+	{"logs a --until 2026-11-27T14:03:09Z", "g"},
+	{"logs a/f/tx --follow --level debug", "Rgg"},
+	{"apply a -e SMALL", "CCO"},
+	{"apply a -e SMALL -o json", "CACO"},
+	{"apply a -e SMALL --dry-run", "C"},
+	{"apply a -e SMALL --dry-run -o json", "C"},
+	{"apply a", ""},
+	{"apply a/b -e SMALL", ""},
+	{"start -e SMALL", "ARO"},
+	{"start -e SMALL -o json", "ARO"},
+	{"start -e SMALL --wait", "ARO"},
+	{"start -e SMALL --wait -o json --name b", "ARO"},
+	{"start -e SMALL --name b/c", ""},
+	{"start -e SMALL --start-timeout 5", ""},
+	{"start -e SMALL --start-timeout 0s", ""},
+	{"start -e SMALL --start-timeout 1500ms", "ARO"},
+	{"start -e SMALL --summary x.json", ""},
+	{"swap a f --library libx.so", "A"},
+	{"swap a f --library libx.so --replaces liby.so --probation 0s -o json", "A"},
+	{"swap a f --library libx.so --probation 1h", "A"},
+	{"swap a f --library libx.so --probation 3601s", ""},
+	{"swap a f.x --library libx.so", ""},
+	{"swap a f", ""},
+	{"snapshot -f - --since 2020-01-01T00:00:00Z", "RLlEOGGGG"},
+	{"snapshot -f - --since 2020-01-01T00:00:00Z", "RLlVWgWOOgW"},
+	{"snapshot a -f - --no-wait --since 2026-11-27T14:03:05Z", "RRVWgW"},
+	{"doctor --workers", "RNNAOG"},
+	{"doctor --workers -o json", "RNNAOG"},
+	{"doctor --workers", "RaNaG"},
 };
 
-static struct maker maker;
 static const char *left;
 static uint64_t last_seq;
 static int opened;
-
-static const char *one_of(const char *const *texts, uint32_t count)
-{
-	return texts[below(&maker, count)];
-}
-
-/* Names and states that verbs compare with what they know. */
-static void name_reply(struct fw_reply *reply)
-{
-	static const char *const states[] = {"running", "running", "waiting", "starting", "ending"};
-	static const char *const worker_states[] = {"live", "live", "lost", "suspect"};
-
-	for (uint32_t i = 0; i < reply->application_count; i++) {
-		reply->applications[i].name = i == 0 ? "a" : "c";
-		reply->applications[i].state = one_of(states, 5);
-		for (uint32_t h = 0; h < reply->applications[i].host_count; h++) {
-			reply->applications[i].hosts[h].state = one_of(states, 5);
-			reply->applications[i].hosts[h].fragments = h == 0 ? "f, g" : "h";
-		}
-		if (below(&maker, 2) == 0)
-			reply->applications[i].missing = "";
-	}
-	for (uint32_t i = 0; i < reply->ended_count; i++)
-		reply->ended[i].name = i == 0 ? "b" : one_of((const char *const[]){"a", "d"}, 2);
-	for (uint32_t i = 0; i < reply->worker_count; i++) {
-		reply->workers[i].name = i == 0 ? "w" : "v";
-		reply->workers[i].state = one_of(worker_states, 4);
-	}
-	if (below(&maker, 4) != 0)
-		reply->state_failure = "";
-}
-
-static void name_events(struct fw_events *events)
-{
-	static uint64_t number;
-
-	for (uint32_t i = 0; i < events->count; i++) {
-		number += below(&maker, 4) == 0 ? 2 : 1;
-		events->rows[i].number = number;
-	}
-}
-
-static enum fw_kind kind_of(char answer)
-{
-	static const struct {
-		char answer;
-		enum fw_kind kind;
-	} kinds[] = {{'R', FW_REPLY},  {'L', FW_LOOKED},      {'l', FW_LOOKED}, {'A', FW_ANSWER},
-		     {'a', FW_ANSWER}, {'O', FW_OUTCOME},     {'E', FW_EVENTS}, {'G', FW_LOGS},
-		     {'T', FW_TAPPED}, {'X', FW_EXPLANATION}, {'W', FW_WELCOME}};
-	size_t i = 0;
-
-	while (kinds[i].answer != answer)
-		i++;
-	return kinds[i].kind;
-}
-
-static void make_answer(char answer, struct fw_message *message)
-{
-	struct fw_message passed;
-	size_t size;
-
-	make(&maker, kind_of(answer), message);
-	message->reply_to = last_seq;
-	if (message->kind == FW_REPLY)
-		name_reply(&message->reply);
-	if (message->kind == FW_EVENTS)
-		name_events(&message->events);
-	if (message->kind == FW_LOOKED) {
-		message->looked.is_last = answer == 'l';
-		message->looked.is_same = false;
-		message->looked.cause =
-			below(&maker, FRAGI_CAUSE_RULE + 2); /* and an unknown one */
-		message->looked.look.application = answer == 'l' ? "a" : "c";
-	}
-	if (message->kind == FW_ANSWER && answer == 'A')
-		message->answer.failure = (struct fw_failure){0};
-	else if (message->kind == FW_ANSWER)
-		message->answer.failure.code = 1 + below(&maker, FRAGI_FAILURES - 1);
-	if (message->kind == FW_TAPPED) {
-		uint8_t *frame;
-
-		make(&maker, FW_PASSED, &passed);
-		cr_assert_eq(fw_encode(&passed, &frame, &size), 0);
-		message->tapped.passed = frame;
-		message->tapped.size = (uint32_t)size;
-	}
-}
 
 static int next_answer(struct fw_message **out)
 {
@@ -187,7 +138,7 @@ static int next_answer(struct fw_message **out)
 
 	if (*left == '\0')
 		return ctl_fail(CTL_MISSING, "the driver is gone");
-	make_answer(*left++, &message);
+	make_answer(*left++, last_seq, &message);
 	cr_assert_eq(fw_message_copy(&message, out, &size), 0);
 	if (message.kind == FW_TAPPED)
 		fragi_free((void *)(uintptr_t)message.tapped.passed);
@@ -211,11 +162,33 @@ void ctl_driver_find(struct ctl_driver *driver)
 	(void)driver;
 }
 
+/* Of a graph its size is shown: packed, it has paths of this machine. */
+static void show_request(const struct fw_message *request)
+{
+	struct fw_message message = *request;
+	struct fragi_source source;
+	void **bytes = message.kind == FW_START_APP ? (void **)(uintptr_t)&message.start_app.source
+		       : message.kind == FW_APPLY   ? (void **)(uintptr_t)&message.apply.source
+						    : NULL;
+	uint32_t *size = message.kind == FW_START_APP ? &message.start_app.source_bytes
+						      : &message.apply.source_bytes;
+
+	if (bytes != NULL) {
+		cr_assert_eq(fragi_source_unpack(*bytes, *size, &source), 0);
+		fprintf(transcript, "  graph: %s, %zu bytes\n", source.source.graph.file,
+			source.source.graph.length);
+		fragi_source_fini(&source);
+		*bytes = NULL;
+		*size = 0;
+	}
+	transcript_message("asks", &message);
+}
+
 int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply)
 {
 	(void)driver;
-	transcript_message("asks", request);
+	show_request(request);
 	request->seq = ++last_seq;
 	return next_answer(out_reply);
 }
@@ -269,42 +242,69 @@ static int run_verb(const char *words)
 		     {"events", ctl_events}, {"logs", ctl_logs},       {"explain", ctl_explain},
 		     {"health", ctl_health}, {"top", ctl_top},         {"echo", ctl_echo},
 		     {"set", ctl_set},       {"restart", ctl_restart}, {"stop", ctl_stop},
-		     {"drain", ctl_drain}};
+		     {"drain", ctl_drain},   {"apply", ctl_apply},     {"start", ctl_start},
+		     {"swap", ctl_swap},     {"doctor", ctl_doctor},   {"snapshot", ctl_snapshot}};
+	static char small[] = "ping_tx count=3 ! ping_rx";
 	char copy[256], *argv[12] = {NULL}, *rest = copy;
 	int argc = 0;
 	size_t i = 0;
 
 	snprintf(copy, sizeof(copy), "%s", words);
-	while ((argv[argc] = strsep(&rest, " ")) != NULL)
+	while ((argv[argc] = strsep(&rest, " ")) != NULL) {
+		if (strcmp(argv[argc], "SMALL") == 0)
+			argv[argc] = small;
 		cr_assert_lt(++argc, 12);
+	}
 	while (strcmp(verbs[i].name, argv[0]) != 0)
 		i++;
 	return verbs[i].run(argc, argv);
 }
 
+/*
+ * Lines, and of a snapshot, which is a tar, the names of its files and their lines, but for that
+ * which has the time and the version.
+ */
+static void show_printed(FILE *printed, char mark)
+{
+	static char text[1 << 20];
+	size_t size;
+
+	rewind(printed);
+	size = fread(text, 1, sizeof(text), printed);
+	cr_assert_lt(size, sizeof(text));
+	fclose(printed);
+	for (size_t at = 0; at < size;) {
+		size_t length = 0;
+
+		while (at + length < size && text[at + length] != '\n' && text[at + length] != '\0')
+			length++;
+		if (length > 0 && strncmp(text + at, "A snapshot of frag by", 21) != 0 &&
+		    (at + length == size || text[at + length] == '\n' ||
+		     (isalpha((unsigned char)text[at]) && strchr(text + at, '.') != NULL)))
+			fprintf(transcript, "  %c %.*s\n", mark, (int)length, text + at);
+		at += length + 1;
+	}
+}
+
 static void show_view(const char *words, const char *answers, uint64_t seed)
 {
 	int outputs[2] = {dup(1), dup(2)}, code;
-	FILE *printed = tmpfile();
-	char line[8192];
+	FILE *printed[2] = {tmpfile(), tmpfile()};
 
 	fprintf(transcript, "fragctl %s (answers %s, %" PRIu64 ")\n", words, answers, seed);
 	maker = (struct maker){.state = seed * 7919, .is_natural = true};
 	left = answers;
 	last_seq = 0;
 	fflush(NULL);
-	dup2(fileno(printed), 1);
-	dup2(fileno(printed), 2);
+	dup2(fileno(printed[0]), 1);
+	dup2(fileno(printed[1]), 2);
 	code = run_verb(words);
 	fflush(NULL);
 	for (int i = 0; i < 2; i++) {
 		dup2(outputs[i], i + 1);
 		close(outputs[i]);
+		show_printed(printed[i], i == 0 ? '|' : '!');
 	}
-	rewind(printed);
-	while (fgets(line, sizeof(line), printed) != NULL)
-		fprintf(transcript, "  | %s", line);
-	fclose(printed);
 	fprintf(transcript, "  exit code %d%s%s\n", code, *left != '\0' ? ", not asked for: " : "",
 		left);
 	cr_expect_eq(opened, 0, "%s: what it opened is closed", words);
@@ -314,11 +314,12 @@ static void show_view(const char *words, const char *answers, uint64_t seed)
 static void show_all_of(const struct view *view)
 {
 	size_t count = strlen(view->answers);
+	bool is_short = strspn(view->answers, "RVgW") < count && count < 7;
 
-	for (uint64_t seed = 1; seed <= (count > 0 ? 3 : 1); seed++)
+	for (uint64_t seed = 1; seed <= (is_short ? 3 : 1); seed++)
 		show_view(view->words, view->answers, seed);
-	for (size_t k = 0; k < count; k++) {
-		char answers[8];
+	for (size_t k = 0; is_short && k < count; k++) {
+		char answers[16];
 
 		snprintf(answers, sizeof(answers), "%.*sa", (int)k, view->answers);
 		show_view(view->words, answers, 1); /* refused */
@@ -328,6 +329,17 @@ static void show_all_of(const struct view *view)
 		answers[k + 1] = '\0';
 		show_view(view->words, answers, 1); /* not what was asked for */
 	}
+}
+
+/* Names of applications that fragctl doctor starts have the number of this process. */
+static void put_text(char *text, FILE *out)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "doctor-%d-", (int)getpid());
+	for (char *next; (next = strstr(text, name)) != NULL; text = next + strlen(name))
+		fprintf(out, "%.*sdoctor-N-", (int)(next - text), text);
+	fputs(text, out);
 }
 
 /* Each in a process of its own: that failures are documents stays so. */
@@ -346,13 +358,13 @@ Test(views, are_as_recorded)
 			transcript_begin();
 			show_all_of(&views[i]);
 			fclose(transcript);
-			fputs(transcript_text, all);
+			put_text(transcript_text, all);
 			fclose(all);
 			free(transcript_text);
 			exit(0);
 		}
 		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_expect_eq(status, 0, "fragctl %s", views[i].words);
+		cr_expect_eq(status, 0, "fragctl %s: status %x", views[i].words, status);
 	}
 	rewind(all);
 	text[fread(text, 1, sizeof(text) - 1, all)] = '\0';
