@@ -42,8 +42,8 @@ static size_t duration_at(const char *text)
 		       : 0;
 }
 
-/* Prints a line without what differs between machines and runs. */
-static void put_line(FILE *out, const char *line)
+/* Prints a line behind a mark, without what differs between machines and runs. */
+static void put_line(FILE *out, char mark, const char *line)
 {
 	static char build[PATH_MAX];
 	const struct {
@@ -52,7 +52,7 @@ static void put_line(FILE *out, const char *line)
 
 	snprintf(build, sizeof(build), "%s", built(""));
 	build[strlen(build) - 1] = '\0';
-	fputs("  | ", out);
+	fprintf(out, "  %c ", mark);
 	for (size_t length; *line != '\0'; line += length) {
 		size_t i = 0;
 
@@ -68,19 +68,27 @@ static void put_line(FILE *out, const char *line)
 	}
 }
 
+/* What it writes to stdout, behind "|", and then to stderr, behind "!". */
 static void run_line(FILE *out, const char *line)
 {
-	char command[4096], printed[16384];
-	FILE *pipe;
+	char command[4096], printed[16384], errors[64];
+	FILE *pipe, *file;
 	int status;
 
-	snprintf(command, sizeof(command), STRIP "{ cd %s && %s; } 2>&1", here, line);
+	snprintf(errors, sizeof(errors), "%s.errors", here);
+	snprintf(command, sizeof(command), STRIP "{ cd %s && %s; } 2>%s", here, line, errors);
 	fprintf(out, "$ %s\n", line);
 	pipe = popen(command, "re");
 	cr_assert_not_null(pipe);
 	while (fgets(printed, sizeof(printed), pipe) != NULL)
-		put_line(out, printed);
+		put_line(out, '|', printed);
 	status = pclose(pipe);
+	file = fopen(errors, "re");
+	cr_assert_not_null(file);
+	while (fgets(printed, sizeof(printed), file) != NULL)
+		put_line(out, '!', printed);
+	fclose(file);
+	unlink(errors);
 	fprintf(out, "  exit code %d%s\n", WEXITSTATUS(status),
 		WIFEXITED(status) ? "" : ", by a signal");
 }
