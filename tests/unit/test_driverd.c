@@ -1,100 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "../expected.h"
-#include "../scratch.h"
-#include "transcript.h"
+#include "daemon.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <text/spec.h>
 
-#include "built.h"
+#include "key_file.h"
 #include "wire_peer.h"
 
 /*
- * The real driverd, with a worker and a client that this file plays: what each of them gets, but
- * for beats and what depends on the machine or the time, and how the driver ends.
+ * The real driverd, with workers, clients and strangers that this file plays: what each of them
+ * gets, but for beats and what depends on the machine or the time; what the driver logs, prints and
+ * leaves behind, and how it ends.
  */
 #define GRAPH                                                                                      \
 	"frag: 1\napplication: app\nfragments:\n  f:\n    operators:\n"                            \
 	"      tx: {type: ping_tx, conditions: [{type: count, count: 2}]}\n"                       \
 	"      rx: {type: ping_rx}\n    flows: [tx -> rx]\n"
 
-static pid_t driver;
-static int driver_output;
+static struct daemon driver = {.manager = -1};
 static uint16_t port;
 static struct wire_peer worker = {.fd = -1}, client = {.fd = -1};
 static uint64_t run, epoch; /* of the last HOST_CREATE */
 
-/* Reads its log up to the line that says where it listens. */
-static void read_port(int fd)
-{
-	char text[8192], *at = NULL;
-	size_t used = 0;
-
-	while (at == NULL || strchr(at, '\n') == NULL) {
-		ssize_t n = read(fd, text + used, sizeof(text) - 1 - used);
-
-		cr_assert_gt(n, 0, "driverd ended: %s", text);
-		used += (size_t)n;
-		text[used] = '\0';
-		at = strstr(text, "listening on 127.0.0.1:");
-	}
-	port = (uint16_t)atoi(at + strlen("listening on 127.0.0.1:"));
-}
-
 /* Flags after those that each driver has; up to NULL. */
 static void start_driver(const char *const *flags)
 {
-	const char *argv[16] = {"driverd", "--address", "127.0.0.1:0"};
-	int count = 3, fds[2], out_fds[2];
-	posix_spawn_file_actions_t actions;
+	const char *all[16] = {"--address", "127.0.0.1:0"};
+	char address[64] = "";
+	int count = 2, fds[2];
 
-	fprintf(transcript, "driverd");
-	for (; *flags != NULL; flags++) {
-		argv[count++] = *flags;
-		fprintf(transcript, " %s", strncmp(*flags, "/tmp", 4) == 0 ? "FOLDER" : *flags);
-	}
-	fprintf(transcript, "\n");
-	cr_assert(pipe2(fds, O_CLOEXEC) == 0 && pipe2(out_fds, O_CLOEXEC) == 0);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, out_fds[1], STDOUT_FILENO);
-	cr_assert_eq(posix_spawn(&driver, built("bin/driverd"), &actions, NULL,
-				 (char *const *)(uintptr_t)argv, environ),
-		     0);
-	posix_spawn_file_actions_destroy(&actions);
+	for (; *flags != NULL; flags++)
+		all[count++] = *flags;
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	setenv("FRAG_ADDRESS_FD", "9", 1);
+	daemon_start(&driver, "bin/driverd", all, NULL, fds[1]);
+	unsetenv("FRAG_ADDRESS_FD");
 	close(fds[1]);
-	close(out_fds[1]);
-	driver_output = out_fds[0];
-	read_port(fds[0]);
-	/* what it logs from now on stays in the pipe, which has room for it */
+	cr_assert_gt(read(fds[0], address, sizeof(address) - 1), 0, "driverd does not listen");
+	cr_expect_eq(poll(&(struct pollfd){.fd = fds[0]}, 1, 10000), 1, "it keeps that descriptor");
+	close(fds[0]);
+	port = (uint16_t)atoi(strrchr(address, ':') + 1);
+}
+
+/* Names and modes: sizes depend on the version of SQLite. */
+static void show_folder(const char *name)
+{
+	struct dirent **entries = NULL;
+	int count = scandir(at(name), &entries, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		struct stat st;
+
+		if (entries[i]->d_name[0] != '.') {
+			char path[512];
+
+			snprintf(path, sizeof(path), "%s/%s", at(name), entries[i]->d_name);
+			cr_assert_eq(lstat(path, &st), 0);
+			fprintf(transcript, "  there is %s, %o\n",
+				strstr(path, ".sock") == NULL ? entries[i]->d_name : "N.sock",
+				(unsigned int)st.st_mode);
+		}
+		free(entries[i]);
+	}
+	free(entries);
 }
 
 static void show_exit(void)
 {
-	char text[8192];
-	size_t used = 0;
-	int status;
-	ssize_t n;
-
 	wire_peer_close(&worker);
 	wire_peer_close(&client);
-	cr_assert_eq(waitpid(driver, &status, 0), driver);
-	fprintf(transcript, "driverd ends, status %d, signal %d\n",
-		WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-		WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-	while ((n = read(driver_output, text + used, sizeof(text) - 1 - used)) > 0)
-		used += (size_t)n;
-	text[used] = '\0';
-	close(driver_output);
-	/* of its summary what is the same each time */
-	for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;)
-		if (strstr(line, "\"result\"") != NULL)
-			fprintf(transcript, "  %s\n", line);
+	daemon_show_end(&driver);
+	show_folder("run/frag");
+}
+
+static void connect_to_socket(struct wire_peer *peer)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char name[64];
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(name, sizeof(name), "run/frag/%u.sock", port);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", at(name));
+	wire_peer_close(peer);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	wire_peer_open(peer, fd);
 }
 
 static void connect_to_driver(struct wire_peer *peer)
@@ -105,6 +98,15 @@ static void connect_to_driver(struct wire_peer *peer)
 	wire_peer_close(peer);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	wire_peer_open(peer, fd);
+}
+
+static void show_notice(const struct fw_notice *notice)
+{
+	fprintf(transcript, ", %d %s: ", notice->kind, notice->application);
+	if (strncmp(notice->text, "after ", 6) == 0)
+		fprintf(transcript, "after a time");
+	else
+		daemon_show_text(notice->text);
 }
 
 static void show_frame(const char *who, const struct fw_message *m)
@@ -144,11 +146,7 @@ static void show_frame(const char *who, const struct fw_message *m)
 		fprintf(transcript, ", ended %u", m->reply.ended_count);
 	} else if (m->kind == FW_EVENTS) {
 		for (uint32_t i = 0; i < m->events.count; i++)
-			fprintf(transcript, ", %d %s: %s", m->events.rows[i].kind,
-				m->events.rows[i].application,
-				strncmp(m->events.rows[i].text, "after ", 6) == 0
-					? "after a time"
-					: m->events.rows[i].text);
+			show_notice(&m->events.rows[i]);
 	} else if (m->kind == FW_ANSWER) {
 		fprintf(transcript, " of run %d, failure %d: %s", (int)m->run,
 			m->answer.failure.code, m->answer.failure.sentence);
@@ -189,11 +187,11 @@ static void say(struct wire_peer *peer, struct fw_message message)
 	wire_peer_tell(peer, message);
 }
 
-static void say_hello(struct wire_peer *peer, enum fw_role role, uint32_t major)
+/* On a connection that is open. */
+static void say_who(struct wire_peer *peer, enum fw_role role, uint32_t major)
 {
 	struct fw_message message = {.kind = FW_HELLO};
 
-	connect_to_driver(peer);
 	message.hello = (struct fw_hello){.major = major,
 					  .minor = FW_PROTOCOL_MINOR,
 					  .role = role,
@@ -208,6 +206,12 @@ static void say_hello(struct wire_peer *peer, enum fw_role role, uint32_t major)
 	say(peer, message);
 	peer->beats = true;
 	show_until(peer, FW_WELCOME);
+}
+
+static void say_hello(struct wire_peer *peer, enum fw_role role, uint32_t major)
+{
+	connect_to_driver(peer);
+	say_who(peer, role, major);
 }
 
 static void start_app(const char *graph)
@@ -312,12 +316,41 @@ static void ask(enum fw_kind kind, enum fw_kind answer)
 
 #define FLAGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+static void send_signal(int number)
+{
+	fprintf(transcript, "SIG%s\n", sigabbrev_np(number));
+	kill(driver.pid, number);
+}
+
+/* A driver of its own that does not come up. */
+static void refuse_to_start(const char *const *flags)
+{
+	struct daemon other = {.manager = -1};
+
+	daemon_start(&other, "bin/driverd", flags, NULL, -1);
+	daemon_show_end(&other);
+}
+
+/* While this one runs. */
+static void refuse_second(void)
+{
+	char address[32];
+
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--state-dir", at("state")));
+	refuse_to_start(FLAGS("--address", address));
+}
+
 static void serve(void)
 {
 	struct fw_message stop = {.kind = FW_STOP_APP};
+	int descriptors;
 
-	start_driver(FLAGS("--state-dir", scratch));
+	daemon_have_manager(&driver);
+	start_driver(FLAGS("--state-dir", at("state")));
 	say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	descriptors = daemon_descriptors(&driver) - 1;
+	show_folder("run/frag");
 	start_app("no graph");
 	start_app(GRAPH);
 	start_app(GRAPH);
@@ -345,45 +378,229 @@ static void serve(void)
 	show_until(&worker, FW_APP_ENDED);
 	show_until(&client, FW_OUTCOME);
 	ask(FW_WATCH, FW_EVENTS);
-	fprintf(transcript, "SIGTERM\n");
-	kill(driver, SIGTERM);
+	wire_peer_close(&worker);
+	wire_peer_close(&client);
+	daemon_show_descriptors(&driver, descriptors);
+	refuse_second();
+	send_signal(SIGTERM);
 	show_exit();
+	show_folder("state");
 }
 
 /* What it has written down is there. */
 static void serve_again(void)
 {
-	start_driver(FLAGS("--state-dir", scratch));
+	start_driver(FLAGS("--state-dir", at("state")));
 	say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
 	ask(FW_REQUEST, FW_REPLY);
 	fprintf(transcript, "a client of another version\n");
 	say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR + 1);
-	fprintf(transcript, "SIGINT\n");
-	kill(driver, SIGINT);
+	send_signal(SIGINT);
 	show_exit();
 }
 
-static void run_one(int signal_number)
+/* Sends bytes as they are, and shows what comes. */
+static void send_bytes(const char *what, const void *bytes, size_t size)
 {
-	put("app.yaml", GRAPH);
-	start_driver(FLAGS("--app", at("app.yaml"), "--output", "json"));
+	fprintf(transcript, "a stranger sends %s\n", what);
+	connect_to_driver(&client);
+	if (size > 0)
+		cr_assert_eq(send(client.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+	shutdown(client.fd, SHUT_WR);
+	show_until(&client, FW_WELCOME);
+}
+
+static void meet_strangers(void)
+{
+	static const char garbage[64] = "GET / HTTP/1.1\r\n\r\n";
+	static const uint8_t part[] = {40, 0, 0, 0, 8, 1}, long_one[] = {255, 255, 255, 255};
+	int descriptors;
+
+	start_driver(FLAGS("--expect-workers", "w,v", "-v"));
+	connect_to_driver(&worker);
+	say_who(&worker, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	descriptors = daemon_descriptors(&driver) - 1;
+	send_bytes("nothing", NULL, 0);
+	send_bytes("what is no frame", garbage, sizeof(garbage));
+	send_bytes("a part of a frame", part, sizeof(part));
+	send_bytes("a frame that is too long", long_one, sizeof(long_one));
+	connect_to_driver(&client);
+	say(&client, (struct fw_message){.kind = FW_WATCH});
+	show_until(&client, FW_WELCOME);
+	say_hello(&client, 77, FW_PROTOCOL_MAJOR);
+	say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	say_who(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	fprintf(transcript, "by the unix socket\n");
+	connect_to_socket(&client);
+	say_who(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	ask(FW_REQUEST, FW_REPLY);
+	fprintf(transcript, "two of one name\n");
+	say_hello(&worker, FW_ROLE_WORKER, FW_PROTOCOL_MAJOR);
+	ask(FW_REQUEST, FW_REPLY);
+	say_hello(&client, FW_ROLE_WORKER, FW_PROTOCOL_MAJOR);
+	say(&client, (struct fw_message){.kind = FW_LEAVE, .leave.reason = "it was told to end"});
+	show_until(&client, FW_WELCOME);
+	wire_peer_close(&worker);
+	wire_peer_close(&client);
+	daemon_show_descriptors(&driver, descriptors);
+	send_signal(SIGHUP);
+	send_signal(SIGINT);
+	show_exit();
+}
+
+static void write_keys(const char *text, mode_t mode)
+{
+	put("new", text);
+	cr_assert_eq(chmod(at("new"), mode), 0);
+	cr_assert_eq(rename(at("new"), at("keys")), 0);
+}
+
+/* status: how its answer to SIGHUP ends, which comes after a while */
+static void reread_keys(const char *text, mode_t mode, const char *status)
+{
+	write_keys(text, mode);
+	send_signal(SIGHUP);
+	daemon_await_status(&driver, status);
+}
+
+#define KEYS_A "frag-key-1 a any " SECRET_A "\n"
+#define KEYS_B "frag-key-1 b client " SECRET_B "\n"
+
+static void use_keys(void)
+{
+	int descriptors;
+
+	write_keys("", 0600);
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--key-file", at("keys")));
+	write_keys(KEYS_A, 0644);
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--key-file", at("keys")));
+	write_keys(KEYS_A, 0600);
+	daemon_have_manager(&driver);
+	start_driver(FLAGS("--key-file", at("keys"), "-v"));
+	send_bytes("no hello", NULL, 0);
+	say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	fprintf(transcript, "by the unix socket\n");
+	connect_to_socket(&client);
+	say_who(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+	descriptors = daemon_descriptors(&driver) - 1;
+	reread_keys("what is no key\n", 0600, "fragctl key new` prints one");
+	ask(FW_REQUEST, FW_REPLY);
+	reread_keys(KEYS_A KEYS_B, 0600, "waits for applications");
+	reread_keys(KEYS_B, 0644, at("keys"));
+	ask(FW_WATCH, FW_EVENTS);
+	wire_peer_close(&client);
+	daemon_show_descriptors(&driver, descriptors);
+	send_signal(SIGTERM);
+	show_exit();
+}
+
+/* number: how the host ends, or a signal that the driver gets; then it ends by itself */
+static void run_one(const char *const *flags, int host_signal, int driver_signal)
+{
+	const char *all[16] = {"--app", at("app.yaml")};
+	int count = 2;
+
+	for (; *flags != NULL; flags++)
+		all[count++] = *flags;
+	start_driver(all);
 	say_hello(&worker, FW_ROLE_WORKER, FW_PROTOCOL_MAJOR);
 	up_to_started();
-	if (signal_number == 0)
+	if (driver_signal != 0) {
+		send_signal(driver_signal);
+		show_until(&worker, FW_HOST_STOP);
+	} else if (host_signal == 0) {
 		say_done();
-	end_host(signal_number);
+	}
+	end_host(host_signal);
 	show_until(&worker, FW_APP_ENDED);
 	show_exit();
 }
 
-Test(driverd, what_its_peers_get, .init = scratch_make, .fini = scratch_remove, .timeout = 200)
+static void show_summary(void)
 {
+	FILE *file = fopen(at("summary.json"), "r");
+
+	cr_assert_not_null(file);
+	daemon_show_file("  summary: ", file);
+	(void)unlink(at("summary.json"));
+}
+
+static void run_some(void)
+{
+	put("app.yaml", GRAPH);
+	run_one(FLAGS("--output", "json"), 0, 0);
+	run_one(FLAGS("--output", "json"), SIGSEGV, 0);
+	run_one(FLAGS("--summary", at("summary.json")), 0, 0);
+	show_summary();
+	run_one(FLAGS("-q", "--summary", at("summary.json")), SIGSEGV, 0);
+	show_summary();
+	run_one(FLAGS("-o", "json"), 0, SIGINT);
+	run_one(FLAGS("-q"), 0, SIGTERM);
+	run_one(FLAGS("-q"), 0, SIGHUP);
+}
+
+static void refuse_some(void)
+{
+	put("wrong.yaml", "frag: 1\nfragments:\n  f:\n    operators:\n      tx: {typo: x}\n");
+	put("open.yaml", GRAPH);
+	cr_assert_eq(chmod(at("open.yaml"), 0666), 0);
+	refuse_to_start(FLAGS("--app", at("none.yaml")));
+	refuse_to_start(FLAGS("--app", at("none.yaml"), "-o", "json"));
+	refuse_to_start(FLAGS("--app", at("wrong.yaml")));
+	refuse_to_start(FLAGS("--app", at("wrong.yaml"), "-o", "json"));
+	refuse_to_start(FLAGS("--app", at("open.yaml")));
+	refuse_to_start(FLAGS("--app", at("app.yaml"), "--config", at("none.yaml")));
+	refuse_to_start(FLAGS("--app", at("app.yaml"), "--config", at("open.yaml")));
+	refuse_to_start(FLAGS("--app", at("app.yaml"), "--summary", at("none/summary.json")));
+	refuse_to_start(FLAGS("--app", at("app.yaml"), "--start-timeout", "50ms", "--address",
+			      "127.0.0.1:0"));
+	refuse_to_start(FLAGS("--app", at("app.yaml"), "--start-timeout", "50ms", "--address",
+			      "127.0.0.1:0", "-q", "-o", "json"));
+	refuse_to_start(FLAGS("--address", "192.0.2.1:0"));
+	refuse_to_start(FLAGS("--address", "192.0.2.1:0", "--insecure"));
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--state-dir", at("none/state")));
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--state-dir", at("app.yaml")));
+	refuse_to_start(FLAGS("--address", "127.0.0.1:0", "--key-file", at("none")));
+	refuse_to_start(FLAGS("--nothing"));
+	refuse_to_start(FLAGS("--nothing", "-o", "json"));
+}
+
+static void begin(void)
+{
+	scratch_make();
+	cr_assert_eq(mkdir(at("run"), 0700), 0);
+	setenv("XDG_RUNTIME_DIR", at("run"), 1);
+	unsetenv("FRAG_BUILD"); /* of the tests, and no variable that a daemon knows */
+	unsetenv("RUNTIME_DIRECTORY");
+	unsetenv("STATE_DIRECTORY");
+	umask(022);
 	transcript_begin();
+}
+
+static void end(const char *name)
+{
+	fclose(transcript);
+	expected_compare(name, transcript_text);
+	free(transcript_text);
+}
+
+Test(driverd, what_its_peers_get, .init = begin, .fini = scratch_remove, .timeout = 200)
+{
 	serve();
 	serve_again();
-	run_one(0);
-	run_one(SIGSEGV);
-	fclose(transcript);
-	expected_compare("driver/driverd", transcript_text);
-	free(transcript_text);
+	end("driver/driverd");
+}
+
+Test(driverd, what_strangers_get, .init = begin, .fini = scratch_remove, .timeout = 200)
+{
+	meet_strangers();
+	use_keys();
+	end("driver/strangers");
+}
+
+Test(driverd, how_one_application_ends, .init = begin, .fini = scratch_remove, .timeout = 200)
+{
+	run_some();
+	refuse_some();
+	end("driver/one_application");
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "../expected.h"
-#include "transcript.h"
+#include "daemon.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <text/spec.h>
 
-#include "built.h"
 #include "wire_peer.h"
 
 /*
  * The real workerd and its real fraghosts, with a driver that this file plays: every frame that it
- * gets, but for beats, samples and what a host at rest says again. What depends on the machine or
- * the time is left out.
+ * gets, but for beats, samples and what a host at rest says again; what the worker logs, what it
+ * keeps open, and how it ends. What depends on the machine or the time is left out.
  */
 static int listen_fd;
 static uint16_t port;
-static pid_t worker;
+static struct daemon worker = {.manager = -1};
 static struct wire_peer driver = {.fd = -1};
+static pid_t host_pid;   /* that was prepared last */
+static char *lines_text; /* of hosts that ping: they come at any time between other frames */
+static size_t lines_size;
+static FILE *lines;
 
 static void listen_here(void)
 {
@@ -39,38 +39,20 @@ static void listen_here(void)
 static void start_worker(const char *const *flags)
 {
 	char address[32], libraries[512];
-	const char *argv[24] = {"workerd",
-				"--address",
-				address,
-				"--name",
-				"w",
-				"--inventory",
-				"cpu=2,gpu=0,memory=3GiB,sharedMemory=2GiB,gpuMemory=0",
-				"--label",
-				"room=1",
-				"--library-path",
-				libraries,
-				"--worker-address",
-				"127.0.0.1",
-				"-q"};
-	int count = 14, null = open("/dev/null", O_WRONLY);
-	posix_spawn_file_actions_t actions;
+	const char *all[24] = {
+		"--address", address,       "--name",
+		"w",         "--inventory", "cpu=2,gpu=0,memory=3GiB,sharedMemory=2GiB,gpuMemory=0",
+		"--label",   "room=1",      "--worker-address",
+		"127.0.0.1"};
+	int count = 10;
 
 	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
 	snprintf(libraries, sizeof(libraries), "%s", built("tests/sample_plugins"));
-	fprintf(transcript, "workerd");
-	for (; *flags != NULL; flags++) {
-		argv[count++] = *flags;
-		fprintf(transcript, " %s", *flags);
-	}
-	fprintf(transcript, "\n");
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, null, STDERR_FILENO);
-	cr_assert_eq(posix_spawn(&worker, built("bin/workerd"), &actions, NULL,
-				 (char *const *)(uintptr_t)argv, environ),
-		     0);
-	posix_spawn_file_actions_destroy(&actions);
-	close(null);
+	setenv("FRAG_LIBRARY_PATH", libraries, 1);
+	for (; *flags != NULL; flags++)
+		all[count++] = *flags;
+	daemon_start(&worker, "bin/workerd", all, NULL, -1);
+	lines = open_memstream(&lines_text, &lines_size);
 }
 
 static void hang_up(void)
@@ -137,11 +119,6 @@ static void show_frame(const struct fw_message *m)
 		fprintf(transcript, ", operators %u", m->stats.op_count);
 		for (uint32_t i = 0; m->stats.op_count > 1 && i < m->stats.op_count; i++)
 			fprintf(transcript, ", ticks %d", (int)m->stats.ops[i].ticks);
-	} else if (m->kind == FW_HOST_LINES) {
-		for (uint32_t i = 0; i < m->host_lines.count; i++)
-			fprintf(transcript, ", %u %s.%s: %s", m->host_lines.rows[i].level,
-				m->host_lines.rows[i].fragment, m->host_lines.rows[i].op,
-				m->host_lines.rows[i].text);
 	} else if (m->kind == FW_HOST_REPORT) {
 		fprintf(transcript, ", started %d, wired %d, stop %d, restarts %d",
 			m->report.started, m->report.is_wired, m->report.stop,
@@ -153,6 +130,16 @@ static void show_frame(const struct fw_message *m)
 	fprintf(transcript, "\n");
 }
 
+static void keep_lines(const struct fw_message *m)
+{
+	for (uint32_t i = 0; i < m->host_lines.count; i++)
+		if (strstr(m->host_lines.rows[i].op, "dial") == NULL)
+			fprintf(lines, "  line of %d/%u/%d, %u, %s.%s: %s\n", (int)m->run, m->host,
+				(int)m->epoch, m->host_lines.rows[i].level,
+				m->host_lines.rows[i].fragment, m->host_lines.rows[i].op,
+				m->host_lines.rows[i].text);
+}
+
 /* Shows what comes up to a frame of that kind; lines of hosts, which come at any time, not. */
 static void show_until(enum fw_kind kind)
 {
@@ -161,6 +148,10 @@ static void show_until(enum fw_kind kind)
 
 	while (!is_last && (message = wire_peer_hear(&driver)) != NULL) {
 		is_last = message->kind == kind && is_shown(message);
+		if (message->kind == FW_HOST_LINES)
+			keep_lines(message);
+		if (message->kind == FW_HOST_PREPARED)
+			host_pid = message->prepared.pid;
 		if (is_last || (is_shown(message) && message->kind != FW_HOST_LINES))
 			show_frame(message);
 		fw_message_free(message);
@@ -175,6 +166,8 @@ static void say(const char *what, struct fw_message message)
 	wire_peer_tell(&driver, message);
 }
 
+static int64_t dead_ns = 10000 * MS;
+
 static void say_welcome(bool takes_lines, bool keeps_hosts)
 {
 	struct fw_message message = {.kind = FW_WELCOME};
@@ -182,7 +175,7 @@ static void say_welcome(bool takes_lines, bool keeps_hosts)
 	message.welcome = (struct fw_welcome){.session = 5,
 					      .name = "w#2",
 					      .beat_ns = 100 * MS,
-					      .dead_ns = 10000 * MS,
+					      .dead_ns = dead_ns,
 					      .version = "test",
 					      .secret = {7},
 					      .takes_lines = takes_lines,
@@ -236,15 +229,19 @@ static void run_host(const char *graph, uint32_t host, uint64_t epoch)
 	show_until(FW_HOST_STARTED);
 }
 
+/* It has hung up, or waits for the driver for a second. */
+static void show_end(void)
+{
+	daemon_show_end(&worker);
+	fclose(lines);
+	fputs(lines_text, transcript);
+	free(lines_text);
+}
+
 static void show_exit(void)
 {
-	int status;
-
-	hang_up(); /* it waits for that for a second */
-	cr_assert_eq(waitpid(worker, &status, 0), worker);
-	fprintf(transcript, "workerd ends, status %d, signal %d\n",
-		WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-		WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	hang_up();
+	show_end();
 }
 
 static void meet(bool takes_lines, bool keeps_hosts)
@@ -256,13 +253,22 @@ static void meet(bool takes_lines, bool keeps_hosts)
 
 #define FLAGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+static void send_signal(int number)
+{
+	fprintf(transcript, "SIG%s\n", sigabbrev_np(number));
+	kill(worker.pid, number);
+}
+
 /* A host that is done, one whose parameter is set, and one that is killed. */
 static void serve(void)
 {
 	struct fw_message set = of(FW_HOST_SET, 2, 4);
+	int descriptors;
 
+	daemon_have_manager(&worker);
 	start_worker(FLAGS("--fragments", "f,app/g"));
 	meet(true, false);
+	descriptors = daemon_descriptors(&worker);
 	run_host(PING("2"), 1, 3);
 	show_until(FW_HOST_EVENT);
 	say("HOST_STOP", of(FW_HOST_STOP, 1, 3));
@@ -278,8 +284,8 @@ static void serve(void)
 	create("no graph", 3, 5);
 	say("HOST_STOP", of(FW_HOST_STOP, 3, 5));
 	show_until(FW_HOST_EXIT);
-	fprintf(transcript, "SIGTERM\n");
-	kill(worker, SIGTERM);
+	daemon_show_descriptors(&worker, descriptors);
+	send_signal(SIGTERM);
 	show_until(FW_LEAVE);
 	show_exit();
 }
@@ -287,8 +293,11 @@ static void serve(void)
 /* The driver goes and comes back, to a host that runs on. */
 static void come_back(void)
 {
+	int descriptors;
+
 	start_worker(FLAGS("--fragments", "all"));
 	meet(false, true);
+	descriptors = daemon_descriptors(&worker);
 	run_host(DIAL, 1, 3);
 	fprintf(transcript, "the driver goes, and comes back\n");
 	meet(false, true);
@@ -296,11 +305,12 @@ static void come_back(void)
 	say("APP_ENDED", of(FW_APP_ENDED, 0, 0));
 	say("the driver goes, and another one comes", of(FW_BEAT, 0, 0));
 	meet(false, false);
+	daemon_show_descriptors(&worker, descriptors);
 	run_host(DIAL, 2, 1);
 	fprintf(transcript, "the driver goes, with its hosts\n");
 	meet(false, false);
-	fprintf(transcript, "SIGTERM\n");
-	kill(worker, SIGTERM);
+	daemon_show_descriptors(&worker, descriptors);
+	send_signal(SIGTERM);
 	show_until(FW_LEAVE);
 	show_exit();
 }
@@ -337,23 +347,99 @@ static void refuse(void)
 	say("HOST_START", of(FW_HOST_START, 1, 1));
 	take_connection();
 	show_until(FW_HELLO);
-	fprintf(transcript, "SIGINT\n");
-	kill(worker, SIGINT);
+	send_signal(SIGINT);
+	show_end();
+	hang_up();
+}
+
+/* Hosts that are lost, and a driver that is silent or sends what is no frame. */
+static void suffer(void)
+{
+	static const char garbage[64] = "GET / HTTP/1.1\r\n\r\n";
+	int descriptors;
+
+	start_worker(FLAGS("--fragments", "f"));
+	meet(true, true);
+	descriptors = daemon_descriptors(&worker);
+	run_host(DIAL, 1, 3);
+	fprintf(transcript, "its host is killed\n");
+	kill(host_pid, SIGKILL);
+	show_until(FW_HOST_EXIT);
+	run_host(PING("3"), 2, 4);
+	show_until(FW_HOST_EVENT);
+	say("HOST_STOP", of(FW_HOST_STOP, 2, 4));
+	show_until(FW_HOST_EXIT);
+	daemon_show_descriptors(&worker, descriptors);
+	run_host(DIAL, 3, 5);
+	fprintf(transcript, "the driver sends what is no frame\n");
+	cr_assert_eq(send(driver.fd, garbage, sizeof(garbage), MSG_NOSIGNAL), sizeof(garbage));
+	show_until(FW_REPORTED);
+	dead_ns = 300 * MS;
+	meet(true, false);
+	daemon_show_descriptors(&worker, descriptors);
+	run_host(DIAL, 4, 6);
+	fprintf(transcript, "the driver is silent\n");
+	driver.beats = false;
+	show_until(FW_REPORTED);
+	dead_ns = 10000 * MS;
+	meet(true, false);
+	daemon_show_descriptors(&worker, descriptors);
+	run_host(DIAL, 5, 7);
+	send_signal(SIGTERM);
+	show_until(FW_LEAVE);
 	show_exit();
 }
 
-Test(workerd, what_a_driver_gets, .timeout = 200)
+static void refuse_to_start(const char *const *flags)
 {
+	start_worker(flags);
+	show_exit();
+}
+
+static void refuse_some(void)
+{
+	refuse_to_start(FLAGS("--nothing"));
+	refuse_to_start(FLAGS("--worker-address", "127.0.0.1:7000-6000"));
+	refuse_to_start(FLAGS("--inventory", "cpu=x"));
+	refuse_to_start(FLAGS("--host-user", "nobody-of-this-name"));
+	refuse_to_start(FLAGS("--key-file", at("none")));
+	refuse_to_start(FLAGS("--host-limit", "nofile=1", "--host-limit", "none=2"));
+	start_worker(FLAGS("--once"));
+	take_connection();
+	show_until(FW_HELLO);
+	send_signal(SIGHUP);
+	show_end();
+	hang_up();
+}
+
+static void begin(void)
+{
+	unsetenv("FRAG_BUILD"); /* of the tests, and no variable that a daemon knows */
+	scratch_make();
 	listen_here();
 	transcript_begin();
+}
+
+static void end(const char *name)
+{
+	fclose(transcript);
+	close(listen_fd);
+	expected_compare(name, transcript_text);
+	free(transcript_text);
+}
+
+Test(workerd, what_a_driver_gets, .init = begin, .fini = scratch_remove, .timeout = 200)
+{
 	serve();
 	come_back();
 	once();
 	refuse();
-	start_worker(FLAGS("--nothing"));
-	show_exit();
-	fclose(transcript);
-	close(listen_fd);
-	expected_compare("worker/workerd", transcript_text);
-	free(transcript_text);
+	end("worker/workerd");
+}
+
+Test(workerd, what_it_suffers, .init = begin, .fini = scratch_remove, .timeout = 200)
+{
+	suffer();
+	refuse_some();
+	end("worker/suffered");
 }
