@@ -81,6 +81,10 @@ $(B)/obj/tests/programs/unit/test_ucx_lives.o: ALL_CFLAGS += -Ilibfrag \
 $(B)/tests/unit/test_views: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter-out \
 	$(addprefix fragctl/,complete.c daemons.c driver.c driver_find.c local.c main.c run.c \
 	run_clients.c run_top.c top_screen.c) fragctl/web/%,$(FRAGCTL_SRC)))
+# The same of the page in the browser, with a server that the test plays.
+$(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
+	metrics promise samples service service_print table tap top_draw top_lines top_opened \
+	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \

@@ -43,8 +43,9 @@ static void answer_all(struct ctl_web_feed *feed)
 	struct ctl_web_scrape *scrape = &feed->scrape;
 
 	for (uint32_t i = 0; i < scrape->waiting_count; i++) {
-		const struct ctl_http_response response = page_of(scrape);
+		struct ctl_http_response response = page_of(scrape);
 
+		ctl_web_add_policies(&response);
 		feed->http_module->answer(scrape->waiting[i], &response);
 	}
 	scrape->waiting_count = 0;

@@ -194,7 +194,7 @@ static struct ctl_http_response choose(struct ctl_web *web, struct ctl_http_requ
 	if (!host_is_known(web, request->host))
 		return ctl_web_text(
 			421,
-			"ask for this page by its address, or as localhost; fragctl web --host NAME allows a name\n");
+			"ask for this page by its address, or as localhost; fragctl web --host-name NAME allows a name\n");
 	if (route == NULL)
 		return has_path ? ctl_web_text(405, "this method is not for this path\n")
 				: ctl_web_text(404, "there is nothing here\n");
