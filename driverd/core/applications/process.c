@@ -208,7 +208,7 @@ int drv_host_name(struct drv_host *host)
 	}
 	host->name = names.count > FRAGI_NAMES_MAX ? fragi_arena_strdup(&host->app->arena, text)
 						   : host->all_names;
-	return at != NULL && host->name != NULL ? 0 : -ENOMEM;
+	return host->name != NULL ? 0 : -ENOMEM;
 }
 
 void drv_host_set_place(struct drv_host *host, const struct drv_place *place)

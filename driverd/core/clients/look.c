@@ -299,7 +299,6 @@ static int serve(struct drv_session *client, struct drv_look *look)
 	int r;
 
 	if (window->timer.is_due) {
-		window->timer.is_due = false;
 		end_window(core, window);
 		if (drv_timer_set(&core->timers, &window->timer, core->now_ns + window->every_ns) <
 		    0)

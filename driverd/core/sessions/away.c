@@ -29,12 +29,11 @@ bool drv_session_is_alike(const char *a, const char *b)
 	return length == strcspn(b, "#") && strncmp(a, b, length) == 0;
 }
 
-/* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. */
+/* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. out is empty. */
 static void list_hosts(const struct drv_session *session, char *out, size_t size)
 {
 	struct fragi_names names = {.text = out, .size = size, .separator = "; "};
 
-	out[0] = '\0';
 	for (const struct drv_host *host = session->first_host; host; host = host->next_there)
 		fragi_names_add(&names, "%.60s of %.30s", host->name, host->app->spec->application);
 }
