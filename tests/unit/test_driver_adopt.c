@@ -269,6 +269,42 @@ WORLD_TEST(driver_adopt, workers_of_one_name_are_not_taken_for_each_other, NULL)
 	comes_back(w);
 }
 
+/* f2 was moved from b to c, which comes last. */
+WORLD_TEST(driver_adopt, what_was_moved_away_does_not_go_on_where_it_was, comes_back)
+{
+	static const char migrating[] =
+		TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: 0s}");
+	struct fw_message report = of_host(FW_HOST_REPORT, 2);
+
+	restore_graph(w, RUN, true, migrating);
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_PLACED,
+								    .run = RUN,
+								    .text = "a\nc\n"}),
+		     0);
+	hello_reporting(w, 1, 1);
+	hello_reporting(w, 2, 1);
+	say_running(w, 1, 1, migrating);
+	say_reported(w, 1);
+	say_running(w, 2, 2, migrating);
+	say_reported(w, 2);
+	cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+	hello_by(w, 3, "c", NULL,
+		 (struct fw_hello){.worker_address = "127.0.0.1",
+				   .node = "node",
+				   .clock = "node",
+				   .session = 3,
+				   .reports = 1,
+				   .last_name = "c"});
+	report.epoch = speaking_epoch[2] = RUN + 1;
+	say_report_of(w, 3, report, "app", migrating, "f2");
+	say_prepared(w, 3, 2, "f2", false);
+	speaking_epoch[2] = 0;
+	say_reported(w, 3);
+	written(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	cr_expect_null(taken(w, 3, FW_HOST_KILL), "%s", w->log);
+}
+
 /* Else the next driver takes a worker for the last one on which f2 ran, and does not wait. */
 WORLD_TEST(driver_adopt, where_nobody_knows_what_ran_last_the_record_says_so, NULL)
 {

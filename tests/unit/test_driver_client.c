@@ -181,6 +181,7 @@ WORLD_TEST(driver_client, those_who_follow_leave_places_for_those_who_command, w
 	cr_expect_str_eq(
 		answer->answer.failure.sentence,
 		"48 clients follow events, logs, time or flows already, as many as driverd takes");
+	cr_expect_null(taken(w, CLIENT + DRV_FOLLOWERS_MAX, FW_EVENTS), "it was refused");
 	say(w, CLIENT, &lines);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it follows already");
 	events.watch.follow = false;

@@ -363,3 +363,13 @@ WORLD_TEST(driver_explain, without_a_gpu_a_host_of_its_own_costs_nothing_there, 
 	cr_expect_not_null(strstr(reason, "it is in Python"));
 	cr_expect_null(strstr(reason, "GPU"));
 }
+
+WORLD_TEST(driver_explain, without_other_fragments_it_would_have_a_host_of_its_own_anyway,
+	   world_init)
+{
+	client_hello(w, CLIENT, "top");
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  p1: {extensions: [a.py], operators: {a: {type: t}}}\n");
+	comes(w, 1, "a", 0);
+	cr_expect_null(strstr(explained(w, "app", "p1")->placements[0].reason, "Python"));
+}

@@ -131,6 +131,14 @@ static void fail_operator(struct world *w)
 }
 
 /* What failed ends; the others drain first, and each of them has the time of a stop. */
+WORLD_TEST(driver_failure, a_password_in_its_sentence_is_logged_nowhere, world_init)
+{
+	to_running(w);
+	say_exit(w, 2, 2, 1, 0, "f2.rx: rtsp://joe:s3cret@camera/1 is not there");
+	assert_has(w->log, "f2.rx: rtsp://camera/1 is not there");
+	cr_expect_null(strstr(w->log, "s3cret"), "%s", w->log);
+}
+
 WORLD_TEST(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence,
 	   world_init)
 {

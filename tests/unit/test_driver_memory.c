@@ -38,6 +38,27 @@ static void live_and_be_done(struct world *w)
 	both_exit(w);
 }
 
+/* The receiver dies, and its next process runs to the end. */
+static void live_again(struct world *w)
+{
+	app_timed(w, receiver_restarts, 20 * SECOND);
+	both_come(w);
+	both_prepare(w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	speaking_epoch[2] = 2;
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	both_are_done(w);
+	both_exit(w);
+	speaking_epoch[2] = 1;
+}
+
 static void end_by_a_lost_link(struct world *w)
 {
 	app(w, two_fragments);
@@ -128,11 +149,9 @@ Test(driver_memory, every_failure_ends_no_more_than_it_must, .timeout = 300)
 	static const struct {
 		void (*live)(struct world *w);
 		int exit_code;
-	} lives[] = {{live_and_be_done, 0},
-		     {end_by_a_lost_link, 1},
-		     {end_by_errors_of_prepare, 2},
-		     {end_without_a_worker, 4},
-		     {end_by_an_error_of_the_graph, 2}};
+	} lives[] = {{live_and_be_done, 0},     {live_again, 0},
+		     {end_by_a_lost_link, 1},   {end_by_errors_of_prepare, 2},
+		     {end_without_a_worker, 4}, {end_by_an_error_of_the_graph, 2}};
 	struct world *w = malloc(sizeof(*w)), *as_ever = malloc(sizeof(*as_ever));
 	int outcomes[OUTCOMES] = {0};
 
@@ -142,7 +161,7 @@ Test(driver_memory, every_failure_ends_no_more_than_it_must, .timeout = 300)
 
 		world_init(as_ever);
 		lives[i].live(as_ever);
-		cr_assert_eq(as_ever->exit_code, lives[i].exit_code);
+		cr_assert_eq(as_ever->exit_code, lives[i].exit_code, "%s", as_ever->log);
 		while (more) {
 			world_init(w);
 			w->runs_short = true;

@@ -20,17 +20,6 @@ static const char *text_of(uid_t user, const char *limits, char *out_why, size_t
 	return text;
 }
 
-/* Those of `make mutate` are none of these tests. */
-static void without_limits(void)
-{
-	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-
-	(void)setrlimit(RLIMIT_AS, &none);
-	(void)setrlimit(RLIMIT_FSIZE, &none);
-}
-
-TestSuite(shared_memory, .init = without_limits);
-
 Test(shared_memory, is_shared_by_hosts_of_one_user)
 {
 	char why[128], mine[FRAGI_IDENTITY_MEMORY_SIZE];
