@@ -35,6 +35,7 @@ import uuid
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
+import bounds  # noqa: E402
 import run  # noqa: E402
 from mutants import mutants_of  # noqa: E402
 from schema import with_mutants  # noqa: E402
@@ -43,9 +44,8 @@ OUT = os.path.join(TOP, "build-mutate")
 EQUIVALENT = os.path.join(HERE, "equivalent")
 ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner", "python/src"]
 SHELLS = ("driverd", "workerd", "workerd/host")
-# A mutant may allocate or write without end. Soft limits: a test may take them away.
-BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
-BOUNDS_PLAIN = BOUNDS + ["--as=%d:" % (6 << 30)]
+NO_CORE_FILES = ["prlimit", "--core=0:"]
+MARK = "mutant-"
 SIM = "tests/sim/sim"
 # The second is the first with LeakSanitizer, which needs no build of its own.
 BUILDS = {"plain": "build", "leak": "build", "asan": "build-asan", "tsan": "build-tsan"}
@@ -281,29 +281,29 @@ class Tree:
     def run(self, kind, name, limit_s, planted=0, fail_fast=True):
         """(what failed, seconds)."""
         build = os.path.join(self.path, BUILDS[kind])
-        mark = "mutant-" + uuid.uuid4().hex
+        mark = MARK + uuid.uuid4().hex
         env = dict(TEST_MUTANT=mark, PLANTED=str(planted))
         if kind == "leak":
             env.update(LD_PRELOAD=self.leaks,
                        LSAN_OPTIONS="print_suppressions=0:suppressions=" + os.path.join(TOP, "tests", "lsan.supp"))
-        bounds = BOUNDS_PLAIN if kind == "plain" else BOUNDS
         started = time.monotonic()
         try:
             if name == SIM:
-                runs = "300" if planted < 0 else "2000"
-                status, output, _, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
-                                                  dict(os.environ, **env), limit_s)
-                failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
+                command = NO_CORE_FILES + [os.path.join(build, SIM), "--runs", "1000", "--jobs", "1"]
+                status, output, _, _ = run.run_group(command, dict(os.environ, **env), limit_s)
+                said = output.splitlines() or ["still running after %d s" % limit_s]
+                failed = [] if status == 0 else ["the simulator: " + said[0][:120]]
             else:
                 if is_script(name):
                     tests = os.path.join(self.path, "tests")
+                    file, _, test = name.partition("::")
                     command = [sys.executable, os.path.join(tests, "integration", "cluster.py"),
-                               os.path.join(tests, name + ".py")] + ["-f"] * fail_fast
+                               os.path.join(tests, file + ".py")] + [test] * bool(test) + ["-f"] * fail_fast
                 else:
                     command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120"] + \
                         ["--fail-fast"] * fail_fast
                 checker = {"asan": "sanitized", "tsan": "threads"}.get(kind)
-                command = bounds + command
+                command = NO_CORE_FILES + command
                 failed = run.run_program(command, name, build, checker, limit_s, env).failed
         finally:
             kill_marked(mark)
@@ -324,8 +324,31 @@ def programs_of(tree, wanted):
     return sorted(names, key=lambda n: not is_script(n))
 
 
+LIST = """
+import os, sys, unittest
+def flat(tests):
+    for t in tests:
+        yield from flat(t) if isinstance(t, unittest.TestSuite) else [t.id().partition(".")[2]]
+for path in sys.argv[1:]:
+    folder, file = os.path.split(path)
+    sys.path[:0] = [folder, os.path.join(os.path.dirname(folder), "integration")]
+    print(path, *flat(unittest.defaultTestLoader.loadTestsFromName(file[:-3])))
+"""
+
+
+def one_by_one(tree, names):
+    """Those names, each integration test for itself: most of a program's would run for nothing."""
+    tests, build = os.path.join(tree.path, "tests"), os.path.join(tree.path, "build")
+    paths = {os.path.join(tests, n + ".py"): n for n in names if is_script(n)}
+    done = subprocess.run([sys.executable, "-B", "-c", LIST] + list(paths), check=True, text=True,
+                          stdout=subprocess.PIPE, env=dict(os.environ, FRAG_BUILD=build))
+    found = [line.split(" ") for line in done.stdout.splitlines()]
+    return ["%s::%s" % (paths[path], t) for path, *own in found for t in own] + \
+        [n for n in names if not is_script(n)]
+
+
 def source_of(name):
-    return os.path.join(TOP, "tests", name + ".py") if is_script(name) else \
+    return os.path.join(TOP, "tests", name.partition("::")[0] + ".py") if is_script(name) else \
         os.path.join(TOP, name + ".c" if name != SIM else "tests/sim/main.c")
 
 
@@ -337,7 +360,7 @@ class Map:
 
     def __init__(self, tree, mutants, numbers, product):
         self.tree, self.lock = tree, threading.Lock()
-        self.programs = {}
+        self.programs, self.saved = {}, 0
         key = repr((product, sorted(numbers.items())))
         self.key = hashlib.sha256(key.encode()).hexdigest()[:16]
         self.ids = {numbers[m.id]: m.id for m in mutants}
@@ -358,11 +381,17 @@ class Map:
                        reached=[self.ids[n] for n in numbers if n in self.ids])
             with self.lock:
                 self.all[name] = row
-                with open(self.FILE, "w") as f:
-                    json.dump(self.all, f)
+                if time.monotonic() > self.saved + 5:
+                    self.save()
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(one, names))
+        self.save()
         self.programs = {n: self.all[n] for n in names}
+
+    def save(self):
+        with open(self.FILE, "w") as f:
+            json.dump(self.all, f)
+        self.saved = time.monotonic()
 
     def near(self, mutant):
         """The programs that reach the mutant's function, the nearest first."""
@@ -529,8 +558,9 @@ def main():
     print("mutate: built in %d s, %d refused" % (time.monotonic() - started, len(refused)), flush=True)
     if args.stage == "build":
         return 0
+    bounds.watch(MARK.encode())
     reach = Map(tree, planted, numbers, product)
-    names = programs_of(tree, args.programs)
+    names = one_by_one(tree, programs_of(tree, args.programs))
     if not names:
         raise SystemExit("mutate: no test program is called like %r; leave BY out, or see tests/" % args.programs)
     reach.measure(names, args.jobs, args.keep_map)
