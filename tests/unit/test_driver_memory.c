@@ -275,3 +275,135 @@ Test(driver_memory, a_core_that_cannot_be_made_is_not)
 	fragi_alloc_fail_off();
 	cr_expect_null(core);
 }
+
+#define CLIENT 50
+#define FIRST 2 /* request after HELLO */
+
+static void ask_to_look(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_LOOK, .seq = FIRST, .look = {"app", SECOND, true}});
+	say_stats(w, 1, 1, false, 7, 0);
+	say_stats(w, 2, 2, false, 0, 6);
+	pass_beating(w, 1200 * MS, 1, 2);
+}
+
+static void ask_for_a_value(struct world *w)
+{
+	struct fw_message done = of_host(FW_HOST_SET_DONE, 2);
+	const struct fw_message *m;
+
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_SET, .seq = FIRST, .set = {"app", "f2.rx.value=4"}});
+	m = taken(w, 2, FW_HOST_SET);
+	if (m == NULL)
+		return;
+	done.host_set_done.number = m->host_set.number;
+	say(w, 2, &done);
+}
+
+static void ask_for_another_graph(struct world *w)
+{
+	say_apply(w, CLIENT, FIRST, receiver_restarts, false);
+}
+
+static void ask_for_another_worker(struct world *w)
+{
+	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .seq = FIRST, .drain = {"b", false}});
+}
+
+/* What the client was answered, in the order of the frames. */
+static uint8_t *told(const struct world *w, size_t *out_bytes)
+{
+	uint8_t *all = NULL, *frame;
+	size_t bytes;
+
+	*out_bytes = 0;
+	for (size_t i = 0; i < w->sent_count; i++) {
+		struct fw_message *m = w->sent[i].message;
+
+		if (w->sent[i].connection != CLIENT || m->reply_to < FIRST)
+			continue;
+		if (m->kind == FW_ANSWER) /* a sentence may lack what could not be kept */
+			m->answer.remark = "";
+		else if (m->kind == FW_CHANGES)
+			m->changes.remark = "";
+		cr_assert_eq(fw_encode(m, &frame, &bytes), 0);
+		all = realloc(all, *out_bytes + bytes);
+		memcpy(all + *out_bytes, frame, bytes);
+		*out_bytes += bytes;
+		fragi_free(frame);
+	}
+	return all;
+}
+
+static bool is_told_of_memory(const struct world *w)
+{
+	for (size_t i = 0; i < w->sent_count; i++)
+		if (w->sent[i].connection == CLIENT && w->sent[i].message->kind == FW_ANSWER &&
+		    strstr(w->sent[i].message->answer.failure.sentence, "memory") != NULL)
+			return true;
+	return is_closed(w, CLIENT) || strstr(w->log, no_memory) != NULL ||
+	       drv_core_app_state(w->core) != DRV_APP_RUNNING;
+}
+
+/* Asks while memory is short, and then what is known of it. */
+static void ask_and_see(struct world *w, void (*ask)(struct world *w), int64_t at_step,
+			int64_t skip)
+{
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, two_fragments);
+	both_come(w);
+	both_prepare(w);
+	both_run(w);
+	hello(w, 3, "c", "f2");
+	client_hello(w, CLIENT, "top");
+	w->runs_short = at_step >= 0;
+	w->short_step = at_step;
+	w->short_skip = skip;
+	ask(w);
+	w->runs_short = false;
+	if (w->broken || is_closed(w, CLIENT))
+		return;
+	say(w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_LOOK, .seq = FIRST + 1, .look = {"", 0, true, true, 9}});
+	request_state(w, CLIENT, FIRST + 2);
+}
+
+Test(driver_memory, a_client_is_told_all_or_that_memory_is_short, .timeout = 300)
+{
+	static void (*const asks[])(struct world * w) = {
+		ask_to_look, ask_for_a_value, ask_for_another_graph, ask_for_another_worker};
+	struct world *w = malloc(sizeof(*w));
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(asks); i++) {
+		int64_t at_step = 0, skip = 0;
+		size_t bytes, whole_bytes;
+		uint8_t *whole, *all;
+		int short_of = 0;
+		bool more = true, is_told;
+
+		ask_and_see(w, asks[i], -1, 0);
+		whole = told(w, &whole_bytes);
+		world_fini(w);
+		while (more) {
+			ask_and_see(w, asks[i], at_step, skip);
+			is_told = is_told_of_memory(w);
+			all = told(w, &bytes);
+			if (!w->broken &&
+			    (bytes != whole_bytes || memcmp(all, whole, bytes) != 0)) {
+				cr_assert(is_told, "request %zu, step %d, allocation %d: %s", i,
+					  (int)at_step, (int)skip, w->log);
+				short_of++;
+			}
+			free(all);
+			more = next_failure(w, &at_step, &skip);
+			world_fini(w);
+		}
+		cr_expect_gt(short_of, 2, "request %zu", i);
+		free(whole);
+	}
+	free(w);
+}

@@ -30,7 +30,9 @@ int drv_source_parse(const void *bytes, size_t size, struct fragi_spec **out_spe
 	int r = fragi_source_unpack(bytes, size, &source);
 
 	if (r < 0)
-		return frag_err_set(err, r, "the application is not a packed source");
+		return frag_err_set(err, r, "%s",
+				    r == -ENOMEM ? frag_strerror(r)
+						 : "the application is not a packed source");
 	r = fragi_spec_parse(&source.source, &diag, out_spec);
 	fragi_source_fini(&source);
 	if (r < 0) {
