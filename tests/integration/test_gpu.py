@@ -169,8 +169,8 @@ class Memory(Gpu):
         r = self.fragctl("run", app.replace("verify: true", "verify: false"))
         self.assertEqual(r.returncode, 1, r.stderr)
         self.assertIn("app.tx: cannot make tensor 3: GPU 0 (Fake 0): cuMemcpyAsync of 2048 bytes: "
-                      "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered",
-                      r.stderr)
+                      "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; "
+                      "see what nvidia-smi and the kernel's log say of the GPU", r.stderr)
 
     def test_what_make_gpu_check_runs(self):
         r = subprocess.run([os.path.join(FAKE, "gpu_check"), "2"], env=self.env, text=True,

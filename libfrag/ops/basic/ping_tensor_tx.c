@@ -169,10 +169,11 @@ static int ping_tensor_tx_compute(void *state, struct frag_tick *tick)
 			tx->sent + 1, tx->storage_type);
 	if (r < 0)
 		return frag_op_fail(
-			op, r,
-			"cannot make tensor %" PRId64
-			": %s; make the tensor smaller, or the blocks of its allocator larger or more",
-			tx->sent + 1, err.text[0] != '\0' ? err.text : frag_strerror(r));
+			op, r, "cannot make tensor %" PRId64 ": %s; %s", tx->sent + 1,
+			err.text[0] != '\0' ? err.text : frag_strerror(r),
+			r == -EIO
+				? "see what nvidia-smi and the kernel's log say of the GPU"
+				: "make the tensor smaller, or the blocks of its allocator larger or more");
 	tx->sent++;
 	r = frag_tick_emit_tensor(tick, OUT, tx->tensor_name, tensor);
 	if (r == 0)
