@@ -578,7 +578,8 @@ Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
 	frag_harness_destroy(make(FRAG_ARGS(ON_GPU, {"device_map", "{a: cpu}"})));
 	cr_expect(is_logged("session cpu"));
 	h = make(NULL);
-	tick_fails(h, "image", rows(GPU, 1, 1.0f), "runs on the CPU and needs it in host memory");
+	tick_fails(h, "image", rows(GPU, 1, 1.0f),
+		   "needs it in host memory: run the model there (backend");
 	frag_harness_destroy(h);
 	refused(FRAG_ARGS({"device_map", "{a: 7}"}), "");
 	/* what TensorRT makes for one kind of GPU is no use to another */

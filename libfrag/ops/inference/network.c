@@ -271,7 +271,7 @@ static int not_reached(const struct network *network, const char *name, struct f
 	if (network->model->device.type == FRAG_DEVICE_CPU)
 		return frag_err_set(
 			err, -EINVAL,
-			"the tensor \"%s\" is in memory of a device; model %s runs on the CPU and needs it in host memory",
+			"the tensor \"%s\" is in memory of a device; model %s runs on the CPU and needs it in host memory: run the model there (backend: onnxruntime, provider: cuda), or give the sender an allocator of the host",
 			name, network->name);
 	return frag_err_set(
 		err, -EINVAL,
