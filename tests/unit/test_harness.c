@@ -80,6 +80,9 @@ Test(harness, gives_ticks_and_takes)
 	cr_expect_eq(frag_harness_take_f64(h, "in", &x), -EINVAL);
 	cr_expect_eq(frag_harness_give_f64(h, "out", 1.0), -EINVAL);
 	cr_expect_eq(frag_harness_give_f64(h, "nowhere", 1.0), -EINVAL);
+	cr_expect_eq(frag_harness_give_f64(h, "in:1", 1.0), -EINVAL, "it takes one flow");
+	cr_expect_eq(frag_harness_give(h, "in", NULL), -EINVAL);
+	cr_expect_eq(frag_harness_ready(h), 0, "nothing was given");
 	frag_harness_destroy(h);
 	cr_expect_eq(stopped, 1);
 }
@@ -226,6 +229,8 @@ Test(harness, multi_receiver_and_metadata)
 	frag_harness_give_i64(h, "receivers:1", 10);
 	cr_expect_eq(frag_harness_ready(h), 1);
 	cr_expect_eq(frag_harness_give_i64(h, "receivers:x", 10), -EINVAL);
+	cr_expect_eq(frag_harness_give_i64(h, "receivers:", 10), -EINVAL);
+	cr_expect_eq(frag_harness_give_i64(h, "receivers:1024", 10), -EINVAL);
 	cr_expect_eq(frag_harness_tick(h), 0);
 	cr_assert_eq(frag_harness_take(h, "sum", &m), 0);
 	frag_message_value(m, &value, NULL);

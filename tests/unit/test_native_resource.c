@@ -336,6 +336,9 @@ static void refused_table(const struct frag_resource_type *type, const char *sen
 	cr_assert_eq(fragi_registry_create(&(struct fragi_registry_config){0}, &registry), 0);
 	cr_expect_eq(fragi_registry_add(registry, "bad", &bad, &err), -EINVAL);
 	cr_expect_str_eq(err.text, sentence);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(fragi_registry_add(registry, "a name", &bad, &err), -EINVAL);
+	cr_expect_str_eq(err.text, "\"a name\" is not a valid name of a library");
 	fragi_registry_destroy(registry);
 }
 
