@@ -374,3 +374,42 @@ Test(remote, answers_that_a_peer_does_not_take_are_bounded, .init = set_environm
 	answers_are_bounded(FRAGI_KIND_BEAT);
 	answers_are_bounded(FRAGI_KIND_SYNC);
 }
+
+/*
+ * A receiver that was taken over gives back credit for messages that are not in the ring yet, so
+ * that its sender would keep ever more of them.
+ */
+Test(remote, credit_for_what_waits_for_room_is_refused, .init = set_environment)
+{
+	struct pair pair = {0};
+	struct fragi_header header = {.kind = FRAGI_KIND_CREDIT, .flow = 7, .epoch = 11};
+	struct fragi_remote_endpoint *liar, *sender;
+	struct fragi_send *send;
+	uint32_t sent = 0;
+
+	pair_open(&pair, &kind_shm);
+	pair_settle(&pair);
+	liar = pair.endpoint[1][0];
+	sender = pair.endpoint[0][0];
+	memcpy(header.token, liar->token, sizeof(header.token));
+	send = calloc(1, sizeof(*send) + liar->transport->transport->send_room);
+	send->header_bytes = FRAGI_HEADER_BYTES;
+	for (int i = 0; i < 20000 && atomic_load(&pair.lost[0]) == 0; i++) {
+		while (pair.tx->ops->room(pair.tx) > 0) {
+			cr_assert_eq(send_value(&pair, sent++), 0);
+			progress_alone(&pair, 0, fragi_now_ns());
+		}
+		header.sequence = sent;
+		header.body_bytes = fragi_remote_tx_of(sender->edges)->window.sent_bytes;
+		fragi_header_pack(&header, send->header);
+		cr_assert_not(liar->transport->ops->send(liar->base, send, NULL, 0), "no room");
+		progress_alone(&pair, 0, fragi_now_ns());
+	}
+	free(send);
+	cr_expect_gt(sent, 1000, "what is in the ring may have been read");
+	cr_expect_eq(atomic_load(&pair.lost[0]), 1, "%u sent", sent);
+	cr_expect_eq(pair.failure[0], FRAGI_FAILURE_PROTOCOL);
+	cr_expect_not_null(strstr(pair.sentence[0], "gave back credit that it never had"), "%s",
+			   pair.sentence[0]);
+	pair_close(&pair);
+}

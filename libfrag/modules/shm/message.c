@@ -246,6 +246,7 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	}
 	if (room->inline_bytes > 0)
 		gather(room->bytes, bodies, count);
+	send->waits = true;
 	*endpoint->waiting_end = room;
 	endpoint->waiting_end = &room->next;
 	/* A thread that sleeps beside this one has not asked the peer for room. */
@@ -264,6 +265,7 @@ static uint32_t write_waiting(struct shm_endpoint *endpoint)
 		endpoint->waiting = room->next;
 		if (endpoint->waiting == NULL)
 			endpoint->waiting_end = &endpoint->waiting;
+		send_of(room)->waits = false;
 		happened++;
 		if (!room->has_slot || slot_of(endpoint, room->slot)->send == NULL)
 			config_of(endpoint)->events->sent(send_of(room), false);

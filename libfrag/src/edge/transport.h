@@ -42,6 +42,7 @@ struct fragi_endpoint;
 struct fragi_send {
 	uint32_t header_bytes;
 	uint64_t copied_bytes; /* of its bodies: what `send` copies is added */
+	bool waits;            /* set by the transport while the peer cannot have it yet */
 	_Alignas(16) uint8_t header[FRAGI_HEADER_MAX];
 	_Alignas(16) uint8_t room[]; /* send_room bytes */
 };

@@ -49,6 +49,7 @@
 #define FRAGI_HEADER_MAGIC 0x47415246u /* "FRAG" */
 #define FRAGI_HEADER_VERSION 1u
 #define FRAGI_HEADER_BYTES 64u
+#define FRAGI_HEADER_KIND_AT 6
 #define FRAGI_HEADER_FLAGS_AT 7
 #define FRAGI_SEAL_BYTES 24u      /* number and tag */
 #define FRAGI_SEAL_BODY_BYTES 16u /* the bodies' tag */

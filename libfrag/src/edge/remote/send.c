@@ -26,6 +26,7 @@ struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint 
 			return NULL;
 	}
 	send->base.copied_bytes = 0;
+	send->base.waits = false;
 	send->endpoint = endpoint;
 	send->transport = transport;
 	send->tx = NULL;
@@ -88,6 +89,24 @@ static void unlist(struct fragi_remote_send *send)
 		send->tx->under_way--;
 	else
 		send->endpoint->own_sends -= send->is_own;
+}
+
+/* What goes ahead of a message is none. */
+static bool is_message(const struct fragi_remote_send *send)
+{
+	return fragi_get32(send->base.header) == FRAGI_NEXT_MAGIC ||
+	       send->base.header[FRAGI_HEADER_KIND_AT] == FRAGI_KIND_DATA;
+}
+
+uint64_t fragi_remote_sends_waiting(const struct fragi_remote_tx *tx)
+{
+	uint64_t count = 0;
+
+	/* the newest is first, and none waits behind one that does not */
+	for (const struct fragi_remote_send *send = tx->edge.endpoint->sends;
+	     send != NULL && send->base.waits; send = send->next)
+		count += send->tx == tx && is_message(send);
+	return count;
 }
 
 void fragi_remote_on_sent(struct fragi_send *base, bool abandoned)

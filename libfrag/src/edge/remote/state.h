@@ -110,9 +110,8 @@ struct fragi_remote_endpoint {
 	/* clock.c, of a peer that reads another clock; timeline of base follows from it */
 	struct fragi_peer_clock clock;
 	enum fragi_peer_clock_state clock_reported;
-	int64_t asked_ns;
-	int64_t clock_until_ns; /* until then a peer is ready only when it is compared */
-	uint32_t questions;     /* that may be asked before the next beat */
+	int64_t asked_ns, clock_until_ns; /* a peer is ready at the latter, or when compared */
+	uint32_t questions;               /* that may be asked before the next beat */
 	int refused; /* why its other clocks are not compared, as logged: clock.c; 0: they are */
 	int64_t smeared_until_ns;
 	/* a SYNC that is answered when they are here, and what it carries */
@@ -406,6 +405,7 @@ void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_he
 /* The same with all that the caller has filled in. */
 void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header);
 void fragi_remote_on_sent(struct fragi_send *base, bool abandoned);
+uint64_t fragi_remote_sends_waiting(const struct fragi_remote_tx *tx); /* the peer has none */
 /* Those of an endpoint, or of a tx, go on without it. */
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
 			       const struct fragi_remote_tx *tx);

@@ -347,7 +347,8 @@ void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, ui
 
 	messages += tx->before;
 	bytes += tx->before_bytes;
-	if (!fragi_window_credit(&tx->window, messages, bytes)) {
+	if (messages > tx->window.sent - fragi_remote_sends_waiting(tx) ||
+	    !fragi_window_credit(&tx->window, messages, bytes)) {
 		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_PROTOCOL,
 					   "gave back credit that it never had");
 		return;
