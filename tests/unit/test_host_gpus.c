@@ -72,6 +72,28 @@ Test(host_gpus, the_driver_is_asked_once_until_something_is_another)
 	finds(1, 4);
 }
 
+/* Parts of a GPU (MIG) are made and removed while the driver runs, with other sizes each time. */
+Test(host_gpus, where_gpus_are_divided_the_driver_is_asked_each_time)
+{
+	const char *const folders[] = {"driver/nvidia/capabilities",
+				       "driver/nvidia/capabilities/gpu1",
+				       "driver/nvidia/capabilities/gpu1/mig"};
+	const char *part = "driver/nvidia/capabilities/gpu1/mig/gi7";
+
+	put("driver/nvidia/version", "580.1\n");
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		cr_assert_eq(mkdir(at(folders[i]), 0700), 0);
+	finds(2, 1);
+	finds(2, 1);
+	cr_assert_eq(mkdir(at(part), 0700), 0);
+	count_is = 1;
+	finds(1, 2);
+	finds(1, 3);
+	cr_assert_eq(rmdir(at(part)), 0);
+	count_is = 3;
+	finds(2, 3); /* what was kept before */
+}
+
 Test(host_gpus, what_fails_is_asked_again)
 {
 	put("driver/nvidia/version", "580.1\n");

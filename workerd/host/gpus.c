@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,22 @@ static void add(char key[static KEY_MAX], const char *text)
 	snprintf(key + used, KEY_MAX - used, "%s\n", text != NULL ? text : "-");
 }
 
+/*
+ * Whether GPUs have parts (MIG). Those are made and removed while the driver runs, and the next one
+ * of the same number may have another size.
+ */
+static bool are_divided(const char *proc)
+{
+	char pattern[256];
+	glob_t found;
+	bool any;
+
+	snprintf(pattern, sizeof(pattern), "%s/driver/nvidia/capabilities/gpu*/mig/gi*", proc);
+	any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+	globfree(&found);
+	return any;
+}
+
 /* What the answer depends on; empty: it is not known, so no answer is kept. */
 static void make_key(const char *proc, char key[static KEY_MAX])
 {
@@ -35,7 +52,7 @@ static void make_key(const char *proc, char key[static KEY_MAX])
 
 	key[0] = '\0';
 	snprintf(path, sizeof(path), "%s/driver/nvidia/version", proc);
-	file = fopen(path, "re");
+	file = are_divided(proc) ? NULL : fopen(path, "re");
 	if (file == NULL)
 		return;
 	version[fread(version, 1, sizeof(version) - 1, file)] = '\0';
