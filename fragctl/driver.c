@@ -240,6 +240,13 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 	return r;
 }
 
+/* A driver has answered: no other one is looked for, and `where` says where that is. */
+static bool is_refused(const struct ctl_driver *driver)
+{
+	return driver->failure != FRAGI_FAILURE_NONE &&
+	       driver->failure != FRAGI_FAILURE_DRIVER_LOST;
+}
+
 static int try_sockets(struct ctl_driver *driver)
 {
 	char folders[CTL_FOLDERS][200];
@@ -250,7 +257,7 @@ static int try_sockets(struct ctl_driver *driver)
 		if (folders[i][0] == '\0')
 			continue;
 		r = try_socket(driver, folders[i]);
-		if (r == 0 || driver->is_busy || driver->failure == FRAGI_FAILURE_DRIVER_FULL)
+		if (r == 0 || driver->is_busy || is_refused(driver))
 			return r;
 	}
 	return r;
@@ -381,8 +388,7 @@ static int connect_once(struct ctl_driver *driver)
 {
 	int r = ctl_driver_is_near(&driver->address) ? try_sockets(driver) : -ENOENT;
 
-	if (r < 0 && !driver->is_busy &&
-	    (driver->failure == FRAGI_FAILURE_NONE || driver->failure == FRAGI_FAILURE_DRIVER_LOST))
+	if (r < 0 && !driver->is_busy && !is_refused(driver))
 		r = try_tcp(driver);
 	return r;
 }
