@@ -61,5 +61,5 @@ $(B)/tests/engine/libonnxruntime_providers_cuda.so:
 	@mkdir -p $(@D)
 	@printf 'provider of tests\0001.31.1\000' >$@
 tests: $(TEST_ENGINES)
-$(B)/tests/operators/test_inference $(B)/tests/operators/test_inference_onnxruntime: \
-	| $(TEST_ENGINES) $(FAKE_CUDA)
+$(addprefix $(B)/tests/operators/test_inference,$(addprefix _,onnxruntime onnxruntime_gpu batches)) \
+$(B)/tests/operators/test_inference: | $(TEST_ENGINES) $(FAKE_CUDA)

@@ -15,7 +15,7 @@
 /* What the tests of inference share; a program says itself what an operator is made of. */
 struct frag_harness *create(const struct frag_arg *more, struct frag_err *err);
 
-static void write_model(const char *path, const char *text)
+static inline void write_model(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
 
@@ -24,7 +24,7 @@ static void write_model(const char *path, const char *text)
 	fclose(f);
 }
 
-static struct frag_harness *make(const struct frag_arg *more)
+static inline struct frag_harness *make(const struct frag_arg *more)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_harness *h = create(more, &err);
@@ -33,7 +33,7 @@ static struct frag_harness *make(const struct frag_arg *more)
 	return h;
 }
 
-static void refused(const struct frag_arg *more, const char *words)
+static inline void refused(const struct frag_arg *more, const char *words)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_harness *h = create(more, &err);
@@ -43,7 +43,7 @@ static void refused(const struct frag_arg *more, const char *words)
 	frag_harness_destroy(h);
 }
 
-static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
+static inline struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
 {
 	struct frag_message *m = NULL;
 
@@ -53,8 +53,8 @@ static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor 
 	return m;
 }
 
-static void tick_fails(struct frag_harness *h, const char *name, struct frag_tensor *t,
-		       const char *words)
+static inline void tick_fails(struct frag_harness *h, const char *name, struct frag_tensor *t,
+			      const char *words)
 {
 	cr_assert_eq(frag_harness_give_tensor(h, "receivers", name, t), 0);
 	cr_expect_lt(frag_harness_tick(h), 0);
@@ -62,7 +62,7 @@ static void tick_fails(struct frag_harness *h, const char *name, struct frag_ten
 			   frag_harness_error(h));
 }
 
-static const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
+static inline const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
 {
 	const struct frag_tensor *t = frag_message_tensor(m, name);
 
