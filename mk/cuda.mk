@@ -84,9 +84,9 @@ $(CONVERT_CASES) $(TWIN_CASES): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 $(B)/tests/operators/test_twins: $(TWIN_CASES) | $(FAKE_CUDA)
 $(B)/tests/operators/test_video_gpu: | $(FAKE_DECODER)
-FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
-	shared/test_cuda_streams shared/test_cuda_green shared/test_cuda_limit \
-	shared/test_cuda_lives shared/test_cuda_peers unit/test_inventory)
+FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_pools \
+	shared/test_cuda_staging shared/test_cuda_streams shared/test_cuda_green \
+	shared/test_cuda_limit shared/test_cuda_lives shared/test_cuda_peers unit/test_inventory)
 # It names the functions of the driver.
 $(B)/obj/tests/programs/shared/test_cuda_lives.o: ALL_CFLAGS += -Ilibfrag
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
