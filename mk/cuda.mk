@@ -49,8 +49,8 @@ endif
 # The driver of tests (tests/cuda/fake_cuda.h), always with the declarations of frag: so the tests
 # show that both are the same.
 FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
-FAKE_CUDA_OBJ := $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,cuda memory streams copies kernels \
-	unused)
+FAKE_CUDA_OBJ := $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,cuda memory streams green copies \
+	kernels unused)
 FAKE_OBJ := $(FAKE_CUDA_OBJ) $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,nvml decoder)
 $(FAKE_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)

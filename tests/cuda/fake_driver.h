@@ -171,6 +171,7 @@ const struct piece *registered_in(const char *at, size_t size);
 bool is_writable(CUdeviceptr address);
 
 void wake_streams(void);
+struct CUstream_st *stream_make(struct CUgreenCtx_st *green); /* NULL: of the whole GPU */
 CUresult submit(CUstream stream, const struct task *what);
 void run_copy(struct task *task);
 
