@@ -20,7 +20,7 @@ class CertificateTest(cluster.ClusterTest):
         super().setUp()
         self.authority("ca")
         self.sign("driver", "/CN=driver", "DNS:driver.lab,IP:127.0.0.1")
-        self.sign("node7", "/OU=worker/CN=node7")
+        self.sign("node7", "/OU=worker/OU=laboratory/CN=node7")
 
     def authority(self, name):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-subj",

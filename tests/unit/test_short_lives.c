@@ -57,7 +57,7 @@
 	"  - {from: a.out, to: [c.in, p.in], policy: pop, capacity: 2}\n"                          \
 	"  - {from: c.out, to: d.receivers}\n"                                                     \
 	"  - {from: b.out, to: d.receivers, policy: reject}\n"                                     \
-	"deadlines: [{path: [a, c, d], budget: 20ms, on_miss: count}]\n"
+	"deadlines: [{path: [a, c, d], budget: 3ms, on_miss: count}]\n"
 
 static struct rig rig;
 
