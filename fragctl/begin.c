@@ -136,7 +136,8 @@ static int complain_of_stdout(int error)
 {
 	__fpurge(stdout);
 	clearerr(stdout);
-	return ctl_fail(CTL_MISSING, "cannot write to stdout: %s; free space", strerror(error));
+	return ctl_fail(CTL_MISSING, "cannot write to stdout: %s; %s", strerror(error),
+			error == EBADF ? "open it, for example by >/dev/null" : "free space");
 }
 
 int ctl_end_stdout(int code)

@@ -286,6 +286,9 @@ class FullDisk(Short):
             self.assertEqual((p.wait(), p.stderr), (0, ""), args)
         p = self.start("fragctl", "validate", self.write("bad.yaml", "frag: 1\n"), prefix=full)
         self.assertEqual(p.wait(), 2, "its own failure comes first")
+        p = self.start("fragctl", "version", prefix=("/bin/sh", "-c", 'exec "$0" "$@" >&-'))
+        self.assertEqual((p.wait(), p.stderr), (3, "fragctl: cannot write to stdout: Bad file descriptor; open it, "
+                                                "for example by >/dev/null"))
 
     def test_a_summary_file_that_takes_nothing(self):
         d = self.driver(self.app, "--output", "json", "--summary", "/dev/full")
