@@ -46,6 +46,20 @@ static void refused(struct frag_device device, size_t bytes, const char *sentenc
 	cr_expect_str_eq(err.text, sentence);
 }
 
+/* An operator that gives back twice gets no more than the limit by it. */
+GPU_TEST(cuda_limit, to_give_what_was_not_taken_raises_no_limit)
+{
+	fragi_gpu_limit_set(5000);
+	cr_assert_eq(frag_gpu_memory_take(300, NULL), 0);
+	frag_gpu_memory_give(300);
+	frag_gpu_memory_give(300);
+	cr_expect_eq(frag_gpu_memory_left(), 5000);
+	cr_expect_eq(frag_gpu_memory_take(5001, NULL), -ENOMEM);
+	cr_assert_eq(frag_gpu_memory_take(4999, NULL), 0);
+	frag_gpu_memory_give(UINT64_MAX);
+	cr_expect_eq(frag_gpu_memory_left(), 5000);
+}
+
 GPU_TEST(cuda_limit, all_of_it_may_be_taken_and_no_byte_more)
 {
 	void *first, *second;

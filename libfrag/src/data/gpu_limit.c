@@ -51,10 +51,17 @@ int frag_gpu_memory_take(uint64_t bytes, struct frag_err *err)
 	return 0;
 }
 
+/* An operator may give back more than it has taken: the limit stays what it is. */
 void frag_gpu_memory_give(uint64_t bytes)
 {
-	if (limit != 0)
-		atomic_fetch_sub_explicit(&used, bytes, memory_order_relaxed);
+	uint64_t now = atomic_load_explicit(&used, memory_order_relaxed), rest;
+
+	if (limit == 0)
+		return;
+	do {
+		rest = bytes < now ? now - bytes : 0;
+	} while (!atomic_compare_exchange_weak_explicit(&used, &now, rest, memory_order_relaxed,
+							memory_order_relaxed));
 }
 
 uint64_t frag_gpu_memory_left(void)
