@@ -235,7 +235,6 @@ static void be_silent(void)
 	start(FLAGS("list", "--timeout", "900ms", "-o", "json"));
 	say_welcome(FRAG_VERSION, 10000 * MS);
 	show_next();
-	peer.beats = true;
 	show_next();
 	end();
 	start(FLAGS("list"));
