@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,11 +34,12 @@ static struct ctl_http_request requests[REQUESTS_MAX];
 static char texts[REQUESTS_MAX][256];
 static const char *flags_of[REQUESTS_MAX];
 static size_t request_count;
-static bool is_gone;
+static bool is_gone, is_played; /* the clock is played in the test, and not for what judges it */
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
-	(void)id;
+	if (!is_played)
+		return (int)syscall(SYS_clock_gettime, id, out);
 	*out = (struct timespec){clock_ns / 1000000000, clock_ns % 1000000000};
 	return 0;
 }
@@ -569,6 +571,7 @@ static void flows_are_watched(void)
 
 Test(web_dialogues, are_as_recorded, .init = scratch_make, .fini = scratch_remove)
 {
+	is_played = true;
 	transcript_begin();
 	strangers_ask();
 	commands_come();
@@ -576,6 +579,7 @@ Test(web_dialogues, are_as_recorded, .init = scratch_make, .fini = scratch_remov
 	scrapes_come();
 	pages_look();
 	flows_are_watched();
+	is_played = false;
 	fclose(transcript);
 	expected_compare("fragctl/web", transcript_text);
 	free(transcript_text);
