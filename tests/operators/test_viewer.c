@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "viewer/listener.h"
@@ -63,4 +65,29 @@ Test(ops_viewer, which_addresses_are_of_this_machine_alone)
 		cr_expect_gt(atoi(listener.url + strlen(rows[i].url)), 0, "%s", listener.url);
 		close(listener.fd);
 	}
+}
+
+/* A viewer that is started again gets its port, though connections of the last one linger. */
+Test(ops_viewer, a_port_is_free_again_when_its_viewer_has_ended)
+{
+	static const char address[] = "127.0.0.1";
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	struct listener first = {.fd = -1}, second = {.fd = -1};
+	struct frag_err err = FRAG_ERR_INIT;
+	int port, browser = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), connection;
+
+	cr_assert_eq(viewer_listener_open(address, 0, &first, &err), 0, "%s", err.text);
+	port = atoi(first.url + strlen("http://127.0.0.1:"));
+	cr_expect_eq(viewer_listener_open(address, port, &second, &err), -EADDRINUSE);
+	cr_expect_not_null(strstr(err.text, "cannot listen at 127.0.0.1 port "), "%s", err.text);
+	inet_pton(AF_INET, address, &to.sin_addr);
+	to.sin_port = htons((uint16_t)port);
+	cr_assert_eq(connect(browser, (struct sockaddr *)&to, sizeof(to)), 0);
+	connection = accept(first.fd, NULL, NULL);
+	cr_assert_geq(connection, 0);
+	close(connection); /* the side that closes first is the one that waits */
+	close(browser);
+	close(first.fd);
+	cr_assert_eq(viewer_listener_open(address, port, &second, &err), 0, "%s", err.text);
+	close(second.fd);
 }
