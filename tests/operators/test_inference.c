@@ -127,6 +127,41 @@ Test(ops_inference, takes_single_frames_and_batches)
 	frag_harness_destroy(h);
 }
 
+/* "" takes a tensor without a name, or else the first one that came. */
+Test(ops_inference, the_first_message_that_has_the_tensor_counts)
+{
+	static const struct {
+		const char *takes, *first, *second; /* names; the values are 1 and 2 */
+		float expected;
+	} cases[] = {
+		{"{a: [image]}", "image", "image", 1}, {"{a: [image]}", "image", "other", 1},
+		{"{a: [image]}", "other", "image", 2}, {"{a: ['']}", "", "", 1},
+		{"{a: ['']}", "image", "", 2},         {"{a: ['']}", "image", "other", 1},
+	};
+
+	write_model(model_path, small);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *h = make(FRAG_ARGS({"pre_processor_map", cases[i].takes}));
+		struct frag_message *m = NULL;
+
+		for (uint8_t n = 1; n <= 2; n++) {
+			uint8_t values[12];
+
+			memset(values, n, sizeof(values));
+			cr_assert_eq(
+				frag_harness_give_tensor(h, n == 1 ? "receivers" : "receivers:1",
+							 n == 1 ? cases[i].first : cases[i].second,
+							 tensor(3, (int64_t[]){2, 2, 3}, values)),
+				0);
+		}
+		cr_assert_eq(frag_harness_tick(h), 0, "case %zu: %s", i, frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+		cr_expect_float_eq(floats(m, "boxes")[0], cases[i].expected, 1e-6f, "case %zu", i);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 Test(ops_inference, what_does_not_fit_is_explained)
 {
 	static const char wants[] =
