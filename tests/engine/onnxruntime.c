@@ -15,8 +15,8 @@
  *
  * A run fills output k with the first element of the first input plus k. On a GPU it has a stream
  * copy the first element to every place, and returns. FRAG_TEST_ENGINE_VERSION changes the version;
- * FRAG_TEST_ENGINE_LOG names a file that gets a line for each session and each run, and whether
- * telemetry is off.
+ * FRAG_TEST_ENGINE_LOG names a file that gets a line for each session and each run, with the first
+ * element of each row in the host if the model has rows, and whether telemetry is off.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -589,6 +589,17 @@ static void fill_gpu(const ort_session_t *session, const ort_value_t *input, ort
 	}
 }
 
+static void report_rows(const ort_value_t *input)
+{
+	size_t rows = (size_t)input->shape.sides[0], at = 0;
+	char text[256] = "";
+
+	for (size_t i = 0; i < rows && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.0f", i > 0 ? " " : "",
+				       number_at(input, input->data + i * (input->bytes / rows)));
+	report("rows", text, (int)rows);
+}
+
 static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_options_t *options,
 				    const ort_binding_t *bound)
 {
@@ -600,6 +611,8 @@ static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_option
 	if (on_gpu)
 		report("run", options->asynchronous ? "asynchronous" : "waits",
 		       (int)binding->inputs[0]->shape.sides[0]);
+	if (session->rows && !binding->inputs[0]->is_gpu)
+		report_rows(binding->inputs[0]);
 	if (session->fails)
 		return failure("Non-zero status code returned while running Add node.");
 	if (session->memory)

@@ -64,6 +64,8 @@ static void run_batches(const char *provider, struct frag_device device)
 Test(ops_onnxruntime, frames_of_several_flows_go_in_one_run)
 {
 	run_batches("cpu", (struct frag_device){FRAG_DEVICE_CPU, 0});
+	cr_expect(is_logged("rows 10 20 11 3\nrows 21 1\n"), "as many as there are");
+	cr_expect(is_logged("rows 10 20 11 11 4\nrows 21 21 21 21 4\n"), "the last one again");
 }
 
 GPU_TEST(ops_onnxruntime, frames_of_several_flows_on_a_gpu)
