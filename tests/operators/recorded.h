@@ -172,8 +172,7 @@ static void tick(struct frag_harness *h, const struct frag_op_type *type, char *
 			continue;
 		*space = '\0';
 		r = frag_harness_give(h, port, sample_message(space + 1, n));
-		if (r != 0)
-			fprintf(out, "    %s is not given: %d\n", port, r);
+		cr_assert_eq(r, 0, "%s: no port \"%s\"? %d", type->name, port, r);
 	}
 	r = frag_harness_ready(h);
 	fprintf(out, "  tick%s:", r == 1 ? "" : ", not ready");
