@@ -317,8 +317,10 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 	return 0;
 }
 
-static int emit(struct crop *c, struct frag_tick *tick, const struct frag_tensor *in,
-		const struct frame *frame, const float *places, int64_t count)
+/* Emits the crops of a message's frame, with its stamps. */
+static int emit(struct crop *c, struct frag_tick *tick, const struct frag_message *from,
+		const struct frag_tensor *in, const struct frame *frame, const float *places,
+		int64_t count)
 {
 	struct frag_message *message = frag_message_create();
 	struct frag_tensor *crops = NULL, *regions = NULL;
@@ -335,6 +337,8 @@ static int emit(struct crop *c, struct frag_tick *tick, const struct frag_tensor
 		r = frag_message_add_tensor(message, "boxes", regions);
 		regions = NULL;
 	}
+	if (r == 0)
+		r = frag_message_copy_stamps(message, from);
 	if (r == 0)
 		return frag_tick_emit(tick, OUT, message);
 	frag_tensor_unref(crops);
@@ -380,7 +384,7 @@ static int crop_compute(void *state, struct frag_tick *tick)
 				     &tensor, &frame);
 	if (r == 0)
 		r = receive_places(c, tick, &places, &count);
-	return r == 0 ? emit(c, tick, tensor, &frame, places, count) : r;
+	return r == 0 ? emit(c, tick, message, tensor, &frame, places, count) : r;
 }
 
 static void crop_fini(void *state, struct frag_op *op)
