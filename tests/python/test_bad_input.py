@@ -2,6 +2,7 @@
 """What operators should not do, and what must not grow. FRAG_PY_RUNS and FRAG_PY_MESSAGES have the
 last two tests run for longer."""
 
+import contextlib
 import gc
 import importlib.util
 import os
@@ -13,6 +14,7 @@ import unittest
 from typing import Annotated
 
 import frag
+from frag._operator import class_type
 from frag.conditions import CountCondition
 from frag.schedulers import GreedyScheduler
 
@@ -195,6 +197,18 @@ class Growth(unittest.TestCase):
     def setUp(self):
         operators.Sink.got = []
         operators.Source.values = None
+
+    def test_plugins_leave_nothing(self):
+        """Neither one that is refused, nor one that nobody keeps."""
+        known, name = class_type(operators.Source), "plugin %d" % os.getpid()
+        for types in ([known, object()], [object()], [known]):
+            held = known, name, types[-1]
+            before = list(map(sys.getrefcount, held))
+            with self.subTest(types), contextlib.suppress(TypeError):
+                frag._frag.plugin_add(name, types)
+                self.assertEqual(types, [known], "what is no type is refused")
+            gc.collect()
+            self.assertEqual(list(map(sys.getrefcount, held)), before)
 
     def test_runs_leave_nothing(self):
         def compose(app):
