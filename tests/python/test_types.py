@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes as types of values, and functions as operators."""
 
+import ctypes
 import dataclasses
 import os
 import unittest
@@ -47,6 +48,21 @@ class Thing:
     pass
 
 
+class TypeTable(ctypes.Structure):
+    """The beginning of struct frag_type of frag/type.h."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("headline", ctypes.c_char_p),
+        ("size", ctypes.c_size_t),
+    ]
+
+
+find_type = ctypes.CDLL(frag._frag.__file__).frag_type_find
+find_type.restype, find_type.argtypes = ctypes.POINTER(TypeTable), [ctypes.c_char_p]
+
+
 def typed(cls):
     class Typed(Echo):
         def setup(self, spec):
@@ -79,6 +95,33 @@ class Structs(unittest.TestCase):
             ):
                 with self.assertRaises((OverflowError, TypeError, ValueError)):
                     harness.feed(wrong)
+
+    def test_they_are_as_large_as_in_c(self):
+        scalars = {"u8": ctypes.c_uint8, "i16": ctypes.c_int16, "f32": ctypes.c_float, "f64": ctypes.c_double}
+        inner = {"a": ("f32", 1), "b": ("u8", 1)}
+        structs = dict(scalars)
+        for i, fields in enumerate(
+            (
+                inner,
+                {"a": ("u8", 1), "b": ("f64", 1)},
+                {"a": ("f64", 1), "b": ("u8", 1)},
+                {"a": ("i16", 1), "b": ("f64", 1), "c": ("f32", 1)},
+                {"a": ("u8", 3)},
+                {"a": ("i16", 1), "b": ("u8", 2)},
+                {"a": ("u8", 1), "b": ("test_types.Laid0", 2), "c": ("i16", 1)},
+                {"a": ("test_types.Laid2", 1), "b": ("u8", 1)},
+            )
+        ):
+            name = "test_types.Laid%d" % i
+            of = {key: structs[kind] * count for key, (kind, count) in fields.items()}
+            structs[name] = type("C", (ctypes.Structure,), {"_fields_": list(of.items())})
+            hints = [
+                (key, Annotated[list, kind, count] if count > 1 else Annotated[object, kind])
+                for key, (kind, count) in fields.items()
+            ]
+            frag.struct(dataclasses.make_dataclass("Laid%d" % i, hints), name=name)
+            with self.subTest(fields):
+                self.assertEqual(find_type(name.encode())[0].size, ctypes.sizeof(structs[name]))
 
     @unittest.skipUnless(os.path.exists(LIBRARY), "not in a tree that was built")
     def test_they_are_those_of_operators_in_c(self):
