@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import io
 import os
+import re
 import sys
 import tempfile
 import types
@@ -214,6 +215,20 @@ class Loggers(unittest.TestCase):
             app, log_python_object_contents=False, max_metadata_items=1)))
         self.assertIn("Python Object\nMetadataDictionary(size=2) {'second': Python Object, "
                       "... (1 more)}", err)
+
+    def test_lists_about_as_long_as_their_limit(self):
+        for limit in (0, 2):
+            texts = SimpleTextSerializer(Application(), max_elements=limit,
+                                         max_metadata_items=limit)
+            for count, more in ((max(limit - 1, 0), ""), (limit, ""),
+                                (limit + 1, "... (1 more)"), (limit + 2, "... (2 more)")):
+                made = [texts.metadata({"k%d" % i: i for i in range(count)})]
+                if importlib.util.find_spec("numpy"):
+                    made.append(texts.tensor(Tensor(numpy.full(count, 7, "uint8")), True))
+                for text in made:
+                    with self.subTest(text, limit=limit):
+                        self.assertEqual("".join(re.findall(r"\.\.\..*more\)", text)), more)
+                        self.assertEqual(len(re.findall(r"'k\d'|\b7\b", text)), min(count, limit))
 
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
     def test_contents_of_tensors_wait_in_the_queue_for_large_ones(self):
