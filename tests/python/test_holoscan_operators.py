@@ -794,6 +794,21 @@ class Variables(unittest.TestCase):
                 "stop_on_deadlock_timeout_ms": 30, "check_recession_period_ms": 2}})
         with self.given(STOP_ON_DEADLOCK="1", STOP_ON_DEADLOCK_TIMEOUT="-1"):
             self.assertEqual(_environment.scheduler()["scheduler"]["stop_on_deadlock"], False)
+        for name, texts, key, value in (
+                ("MAX_DURATION_MS", "0 1", "max_duration_ms", 1),
+                ("MAX_DURATION_MS", "-1", None, None),
+                ("STOP_ON_DEADLOCK", "false 0 OFF no", "stop_on_deadlock", False),
+                ("STOP_ON_DEADLOCK", "true 1 on", "stop_on_deadlock", True),
+                ("STOP_ON_DEADLOCK_TIMEOUT", "-1 -30", "stop_on_deadlock", False),
+                ("STOP_ON_DEADLOCK_TIMEOUT", "1", "stop_on_deadlock_timeout_ms", 1),
+                ("STOP_ON_DEADLOCK_TIMEOUT", "0", None, None),
+                ("CHECK_RECESSION_PERIOD_MS", "0.2 1", "check_recession_period_ms", 1),
+                ("CHECK_RECESSION_PERIOD_MS", "0", None, None)):
+            for text in texts.split():
+                with self.subTest(name, text=text), self.given(**{name: text}):
+                    section = _environment.scheduler().get("scheduler", {"type": "event_based"})
+                    expected = {"type": "event_based", **({key: value} if key else {})}
+                    self.assertEqual(section, expected)
         with self.given(MAX_DURATION_MS="soon"), contextlib.redirect_stderr(io.StringIO()) as err:
             self.assertEqual(_environment.scheduler(), {})
         self.assertIn("Invalid value for HOLOSCAN_MAX_DURATION_MS: soon", err.getvalue())
