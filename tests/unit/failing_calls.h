@@ -86,6 +86,7 @@ FAILING(lstat, (const char *path, struct stat *at), (path, at))
 FAILING(chmod, (const char *path, mode_t mode), (path, mode))
 FAILING(fchmod, (int fd, mode_t mode), (fd, mode))
 FAILING(mkdir, (const char *path, mode_t mode), (path, mode))
+FAILING(rename, (const char *from, const char *to), (from, to))
 FAILING(flock, (int fd, int what), (fd, what))
 
 #define FAILING_OPEN(name, parameters, arguments)                                                  \

@@ -74,6 +74,17 @@ static int open_store(struct frag_err *err)
 	return r;
 }
 
+/* Whose file has its name only once it is whole. */
+static int open_new_store(struct frag_err *err)
+{
+	int r;
+
+	(void)unlink(at("state/state.db"));
+	r = open_store(err);
+	cr_expect_lt(access(at("state/state.db-new"), F_OK), 0);
+	return r;
+}
+
 static int survey(struct frag_err *err)
 {
 	uint32_t count = 0;
@@ -173,6 +184,7 @@ static const struct {
 	{"the socket of a driver", open_socket},
 	{"the same in the place of one that is left", open_socket_again},
 	{"a store", open_store},
+	{"a new store", open_new_store},
 	{"a survey of GPUs", survey},
 	{"an examination", examine},
 	{"what operators save", keep_saved},
