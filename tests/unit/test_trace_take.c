@@ -4,6 +4,7 @@
 
 #include "trace_ring.h"
 
+#include <base/alloc.h>
 #include <base/bytes.h>
 #include <base/trace.h>
 #include <fragctl/trace_model.h>
@@ -184,6 +185,40 @@ Test(trace_take, a_corrected_clock_does_not_turn_back)
 		cr_expect_geq(trace->hosts[1].worst_ns, i == 4 ? 50500 : 1000, "%zu", i);
 		ctl_trace_destroy(trace);
 	}
+}
+
+/* What a thread did never overlaps; threads of two hosts may have the same number, and do. */
+Test(trace_take, only_ticks_of_one_thread_are_set_apart)
+{
+	static const struct {
+		uint32_t host, tid;
+		int64_t begin_ns, end_ns, placed_ns;
+	} ticks[] = {
+		{0, 7, 1000, 5000, 1000}, {0, 7, 4000, 9000, 5000}, {0, 7, 9000, 9500, 9000},
+		{0, 7, 9100, 9400, 9500}, {1, 7, 2000, 6000, 2000}, {1, 8, 3000, 4000, 3000},
+		{1, 8, 3999, 4100, 4000}, {1, 9, 4000, 4100, 4000},
+	};
+	struct ctl_trace *trace = ctl_trace_create();
+
+	cr_assert_not_null(trace);
+	for (uint32_t host = 0; host < 2; host++)
+		take_peer_of(trace, host, 0, 0);
+	trace->ticks = fragi_calloc(FRAG_COUNT_OF(ticks), sizeof(*trace->ticks));
+	cr_assert_not_null(trace->ticks);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ticks); i++)
+		trace->ticks[trace->tick_count++] = (struct trace_tick){
+			.host = ticks[i].host,
+			.tid = ticks[i].tid,
+			.begin_ns = ticks[i].begin_ns,
+			.end_ns = ticks[i].end_ns,
+			.is_placed = true,
+		};
+	cr_assert_eq(ctl_trace_join(trace), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ticks); i++) {
+		cr_expect_eq(trace->ticks[i].begin_ns, ticks[i].placed_ns, "%zu", i);
+		cr_expect_geq(trace->ticks[i].end_ns, trace->ticks[i].begin_ns, "%zu", i);
+	}
+	ctl_trace_destroy(trace);
 }
 
 /* A host that did not say that it ends, and was followed by another process, has crashed. */
