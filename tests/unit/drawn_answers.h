@@ -10,8 +10,8 @@
 /*
  * Answers of a driver, which have something of their own in every field. A letter says which:
  * Reply, Looked (the last one: l), Answer (a: of a failure), Outcome, Events, loGs, eXplanation,
- * Tapped, Changes, Node (of a worker), events of every kind (V), lines of every level and operator
- * (g), Welcome, which answers nothing.
+ * Tapped, Changes (S: all of them settings), Node (of a worker), events of every kind (V), lines
+ * of every level and operator (g), Welcome, which answers nothing.
  */
 static struct maker maker;
 
@@ -98,11 +98,11 @@ static inline void make_lines(struct fw_logs *logs)
 }
 
 /* Once each effect is the largest one. */
-static inline void name_changes(struct fw_changes *changes)
+static inline void name_changes(struct fw_changes *changes, enum fw_effect most)
 {
 	changes->effect = FW_EFFECT_NONE;
 	for (uint32_t i = 0; i < changes->count; i++) {
-		changes->rows[i].effect = 1 + below(&maker, FW_EFFECT_APPLICATION);
+		changes->rows[i].effect = 1 + below(&maker, most);
 		if (changes->rows[i].effect > changes->effect)
 			changes->effect = changes->rows[i].effect;
 	}
@@ -116,11 +116,10 @@ static inline enum fw_kind kind_of(char answer)
 	static const struct {
 		char answer;
 		enum fw_kind kind;
-	} kinds[] = {{'R', FW_REPLY},       {'L', FW_LOOKED},  {'l', FW_LOOKED},
-		     {'A', FW_ANSWER},      {'a', FW_ANSWER},  {'O', FW_OUTCOME},
-		     {'E', FW_EVENTS},      {'G', FW_LOGS},    {'T', FW_TAPPED},
-		     {'X', FW_EXPLANATION}, {'W', FW_WELCOME}, {'C', FW_CHANGES},
-		     {'N', FW_EXAMINED},    {'V', FW_EVENTS},  {'g', FW_LOGS}};
+	} kinds[] = {{'R', FW_REPLY},   {'L', FW_LOOKED},      {'l', FW_LOOKED},  {'A', FW_ANSWER},
+		     {'a', FW_ANSWER},  {'O', FW_OUTCOME},     {'E', FW_EVENTS},  {'G', FW_LOGS},
+		     {'T', FW_TAPPED},  {'X', FW_EXPLANATION}, {'W', FW_WELCOME}, {'C', FW_CHANGES},
+		     {'S', FW_CHANGES}, {'N', FW_EXAMINED},    {'V', FW_EVENTS},  {'g', FW_LOGS}};
 	size_t i = 0;
 
 	while (kinds[i].answer != answer)
@@ -144,7 +143,8 @@ static inline void make_answer(char answer, uint64_t reply_to, struct fw_message
 	else if (message->kind == FW_EVENTS)
 		name_events(&message->events);
 	if (message->kind == FW_CHANGES)
-		name_changes(&message->changes);
+		name_changes(&message->changes,
+			     answer == 'S' ? FW_EFFECT_SET : FW_EFFECT_APPLICATION);
 	if (message->kind == FW_EXAMINED && below(&maker, 3) > 0)
 		message->examined.why_not = "";
 	if (message->kind == FW_LOOKED) {

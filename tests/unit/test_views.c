@@ -102,6 +102,7 @@ static const struct view views[] = {
 	{"apply a -e SMALL -o json", "CACO"},
 	{"apply a -e SMALL --dry-run", "C"},
 	{"apply a -e SMALL --dry-run -o json", "C"},
+	{"apply a -e SMALL", "SAAS"},
 	{"apply a", ""},
 	{"apply a/b -e SMALL", ""},
 	{"start -e SMALL", "ARO"},
