@@ -323,7 +323,7 @@ class Screen(TopTest):
         self.end()
 
     def test_run_with_top(self):
-        command = "%s run --top app.yaml; echo ended with $?; sleep 1000" % os.path.join(cluster.BIN, "fragctl")
+        command = "%s run --top app.yaml 2>errors; echo ended with $?; sleep 1000" % os.path.join(cluster.BIN, "fragctl")
         self.write("app.yaml", application())
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", self.folder, command)
         self.shows("frag top  1 application", "app: front.tx is slow (")
@@ -333,6 +333,8 @@ class Screen(TopTest):
         self.tmux("send-keys", "q")
         self.assertNotIn("frag top", self.shows("app: stopped after ", "front.tx.out -> back.rx.in", "ended with 0"))
         self.tmux("kill-server")
+        with open(self.path("errors")) as file:
+            self.assertIn("app: runs in ", file.read())
         r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "run", "--top", "-e", "ping_tx count=2 ! ping_rx"], env=self.env,
                            stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r.stderr)
