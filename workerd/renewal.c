@@ -197,10 +197,9 @@ void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *
 
 void wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure)
 {
-	if (failure != FRAGI_FAILURE_KEY_REFUSED || renewal->next == NULL)
-		return;
-	finish(renewal);
-	use(renewal);
+	finish(renewal); /* it was about the connection that is lost */
+	if (failure == FRAGI_FAILURE_KEY_REFUSED && renewal->next != NULL)
+		use(renewal);
 }
 
 void wrk_renewal_end(struct wrk_renewal *renewal)
