@@ -118,6 +118,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 			       (uint64_t)(driver->beat_ns / 1000000));
 		break;
 	case FW_REFUSED:
+		driver->has_refused = true;
 		fail_with(driver, -EACCES, message->refused.failure.code,
 			  message->refused.failure.sentence);
 		break;
@@ -186,7 +187,7 @@ static int make_connection(struct ctl_driver *driver, enum fw_stream_kind kind)
 	};
 
 	driver->failed = 0;
-	driver->is_reached = false;
+	driver->is_reached = driver->has_refused = false;
 	driver->connect.data = driver;
 	return fw_connection_create(&driver->loop, kind, &connection_ops, driver, &options,
 				    &driver->connection);
@@ -240,7 +241,7 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 	return r;
 }
 
-/* A driver has answered: no other one is looked for, and `where` says where that is. */
+/* A driver has refused, or somebody else listens in its place: TCP would only hide that. */
 static bool is_refused(const struct ctl_driver *driver)
 {
 	return driver->failure != FRAGI_FAILURE_NONE &&
@@ -257,7 +258,7 @@ static int try_sockets(struct ctl_driver *driver)
 		if (folders[i][0] == '\0')
 			continue;
 		r = try_socket(driver, folders[i]);
-		if (r == 0 || driver->is_busy || is_refused(driver))
+		if (r == 0 || driver->is_busy || driver->has_refused)
 			return r;
 	}
 	return r;

@@ -34,6 +34,7 @@ struct ctl_driver {
 	bool follows;       /* the verb connects again when the driver is lost */
 	bool timed_out;     /* --timeout is over */
 	bool is_reached;    /* somebody has taken the connection */
+	bool has_refused;   /* a driver has, so no other one is looked for */
 	bool is_busy;       /* the driver's socket is there, and it has said nothing */
 	bool retries;       /* it is time to ask again for a place at the driver */
 	bool is_denied;     /* a socket of a driver is there, and may not be used */
