@@ -223,7 +223,7 @@ static int check_rights(const char *path, struct frag_err *err)
 			continue;
 		return frag_err_set(
 			err, -EPERM,
-			"engine_cache: other users may write to the folder %s, and an engine from there can be any program; chmod 700 it, or name a folder of your own",
+			"engine_cache: other users may write to the folder %s, or own it, and an engine from there can be any program; chmod go-w it, or name a folder of your own",
 			above);
 	}
 	return 0;
