@@ -257,7 +257,7 @@ class InferenceOp(NativeOperator):
                 parameters.pop(key, None)
             return parameters
         # Holoscan records graphs for TensorRT where it can, and frag refuses where it cannot.
-        del parameters["enable_cuda_graphs"]
+        parameters.pop("enable_cuda_graphs", None)
         parameters.update({key: self._given[key] for key in
                            ("backend", "backend_map", "infer_on_cpu", "cuda_stream_pool")
                            if self._given[key] is not None})
