@@ -16,7 +16,8 @@ static inline int folders_make(const char *path)
 	if (length >= sizeof(folder))
 		return -ENAMETOOLONG;
 	memcpy(folder, path, length + 1);
-	for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+	for (char *slash = strchr(folder + (length > 0), '/'); slash != NULL;
+	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(folder, 0777) < 0 && errno != EEXIST)
 			return -errno;

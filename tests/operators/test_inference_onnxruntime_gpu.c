@@ -232,7 +232,8 @@ GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)
 	cr_assert_eq(chmod(cache, 0700), 0);
 	snprintf(made, sizeof(made), "%s/Fake_0-1.31.1", cache);
 	cr_assert_eq(chmod(made, 0777), 0);
-	refused(FRAG_ARGS({"backend", "trt"}, {"engine_cache", cache}), "Fake_0-1.31.1, or own it, and an");
+	refused(FRAG_ARGS({"backend", "trt"}, {"engine_cache", cache}),
+		"Fake_0-1.31.1, or own it, and an");
 	snprintf(made, sizeof(made), "rm -r '%s'", cache);
 	cr_expect_eq(system(made), 0);
 }

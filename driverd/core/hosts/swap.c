@@ -213,7 +213,7 @@ void drv_swap_end(struct drv_app *app)
 		return_source(app->swap);
 	if (why->code == FRAGI_FAILURE_NONE && app->next.run == 0)
 		answer(app->swap, 0, NULL);
-	else if (why->code == FRAGI_FAILURE_NONE) /* nobody asked the application to end */
+	else if (why->code == FRAGI_FAILURE_NONE) /* it starts anew, by itself or by a client */
 		answer(app->swap, 0,
 		       &(struct fw_failure){FRAGI_FAILURE_OTHER,
 					    drv_text(app->core,

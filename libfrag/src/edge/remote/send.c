@@ -251,7 +251,7 @@ void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_he
 
 /*
  * A peer may ask at any time, and take none of the answers. Those that it has not taken yet say
- * what the next ones would.
+ * what the next ones would, but for a SYNC: a peer that takes nothing for so long is given up.
  */
 void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header)
 {
