@@ -342,8 +342,9 @@ static int allocate(struct predicting *p)
 		p->node_count += (uint32_t)p->fragments[f].op_count;
 	p->nodes = fragi_calloc(p->node_count + 1, sizeof(*p->nodes));
 	p->order = fragi_calloc(p->node_count + 1, sizeof(*p->order));
-	p->from = fragi_calloc(4 * (p->flow_count + 1), sizeof(*p->from));
-	p->in_first = fragi_calloc(2 * ((size_t)p->node_count + 2), sizeof(*p->in_first));
+	/* They are never empty, which calloc may answer with NULL. */
+	p->from = fragi_calloc(4 * p->flow_count + 1, sizeof(*p->from));
+	p->in_first = fragi_calloc(2 * ((size_t)p->node_count + 1), sizeof(*p->in_first));
 	p->result->ops = fragi_calloc(p->node_count + 1, sizeof(*p->result->ops));
 	p->result->first_op = fragi_calloc(p->spec->fragment_count + 1, sizeof(uint32_t));
 	p->result->flows = fragi_calloc(p->flow_count + 1, sizeof(*p->result->flows));
@@ -352,10 +353,10 @@ static int allocate(struct predicting *p)
 	    p->result->ops == NULL || p->result->first_op == NULL || p->result->flows == NULL ||
 	    p->budget_ns == NULL)
 		return -ENOMEM;
-	p->to = p->from + p->flow_count + 1;
-	p->in = p->to + p->flow_count + 1;
-	p->out = p->in + p->flow_count + 1;
-	p->out_first = p->in_first + p->node_count + 2;
+	p->to = p->from + p->flow_count;
+	p->in = p->to + p->flow_count;
+	p->out = p->in + p->flow_count;
+	p->out_first = p->in_first + p->node_count + 1;
 	return add_nodes(p);
 }
 
