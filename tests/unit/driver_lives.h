@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_DRIVER_LIVES_H
 #define TESTS_UNIT_DRIVER_LIVES_H
 
+#include "driver_state.h"
 #include "driver_world.h"
 #include "transcript.h"
 
@@ -17,6 +18,7 @@
 #define LIFE_PROCESSES 48
 #define LIFE_OWED 8
 #define LIFE_DISK 1024
+#define LIFE_APPS 64 /* with more, what the core remembers is not looked at */
 #define LIFE_CONNECTIONS 512
 
 struct life_process {
@@ -68,6 +70,7 @@ struct life {
 	const char *text; /* of the graph that is sent next; NULL: none */
 	int64_t said_next_ns;
 	long written; /* up to there the transcript was, when the deadline was last shown */
+	unsigned int steps;
 	bool is_calm;
 	bool is_brief; /* a deadline is not shown where nothing else happened */
 };
@@ -453,6 +456,8 @@ static inline void note(struct life *l)
 				: (double)drv_core_deadline_ns(w->core) * 1e-9);
 	l->said_next_ns = w->broken ? 0 : drv_core_deadline_ns(w->core);
 	l->written = ftell(transcript);
+	if (!w->broken && w->core->app_count <= LIFE_APPS && (!l->is_brief || l->steps++ % 3 == 0))
+		state_of_driver(w->core);
 }
 
 static inline void life_next_driver(struct life *l);

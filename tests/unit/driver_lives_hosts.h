@@ -160,6 +160,10 @@ static inline void say_counts(struct life *l, struct life_process *p, enum fw_ki
 	for (uint32_t i = 0; i < op_count; i++) {
 		ops[i].ticks = p->ticks + i;
 		ops[i].time_ns = p->ticks * 1000;
+		ops[i].waiting_ns = p->ticks * 700 + i;
+		ops[i].state = (uint32_t)(p->ticks / 30 % 4);
+		if (i == 1)
+			ops[i].realtime = (struct fragi_realtime){FRAGI_SCHED_FIFO, 50, 1, 2, 3};
 		for (size_t k = 0; k < FRAGI_OP_COUNTERS; k++)
 			ops[i].counters[k] = p->ticks * (k + 3) / 8;
 		for (size_t k = 0; k < FRAGI_USES; k++)

@@ -241,6 +241,7 @@ static void step(struct world *w, struct drv_event *event)
 			cr_assert_eq(fw_decode(action->frame + 4, action->frame_bytes - 4,
 					       &w->sent[w->sent_count].message, &err),
 				     0, "%s", err.text);
+			cr_expect_gt(w->sent[w->sent_count].message->seq, 0, "numbered from 1");
 			w->sent_count++;
 			break;
 		case DRV_DO_CLOSE:

@@ -130,6 +130,7 @@ static void is_looked_into(struct life *l)
 		fprintf(transcript, "  %s %s%s\n", app_names[i],
 			drv_app_state_name(drv_core_named_state(core, app_names[i])),
 			drv_core_moves(core, app_names[i]) ? ", moves" : "");
+	fprintf(transcript, "  state %016" PRIx64 "\n", state_sum);
 }
 
 static void stop_signal(struct life *l)
@@ -305,6 +306,7 @@ static char *live(unsigned int number, bool is_brief)
 
 	transcript_begin();
 	transcript_numbers_chance = true;
+	state_begin();
 	fragi_log_threshold = FRAGI_LOG_INFO;
 	life_begin(&l, &w, number, is_brief);
 	for (int i = 0; i < LIFE_EVENTS; i++)

@@ -13,6 +13,7 @@
 #include "draw.h"
 #include "expected.h"
 #include "logged.h"
+#include "remote_state.h"
 
 #include <base/alloc.h>
 #include <conformance/message.h>
@@ -227,6 +228,8 @@ static void show(void)
 		show_row(flow, 0);
 		show_row(flow, 1);
 	}
+	for (int i = 0; i < 2; i++)
+		state_of_remote(sides[i].remote);
 }
 
 /* Hosts. */
@@ -645,6 +648,7 @@ static void live(uint32_t seed)
 	uint32_t weights[FRAG_COUNT_OF(events)];
 
 	draw_from(seed);
+	state_begin();
 	is_encrypted = draw_percent(25);
 	fake_ns = INT64_C(1000000000000);
 	step_ns = 0;
@@ -668,7 +672,7 @@ static void live(uint32_t seed)
 		dull = is_lost() ? dull + 1 : 0;
 	}
 	(void)is_asked();
-	say("all ends");
+	say("all ends, state %016" PRIx64, state_sum);
 	for (int i = 0; i < 2; i++)
 		destroy(&sides[i]);
 	for (uint32_t i = 0; i < replaced_count; i++)

@@ -598,6 +598,7 @@ static void end_life(void)
 		if (!host_comes() && !host_ends())
 			timer_at(wrk_core_deadline_ns(core), true);
 	cr_expect(ended);
+	fprintf(transcript, "state %016" PRIx64 "\n", state_sum);
 	finish();
 }
 

@@ -7,6 +7,7 @@
 
 #include "draw.h"
 #include "transcript.h"
+#include "worker_state.h"
 #include "worker_world.h"
 
 /* Drawn lives of a worker: what is known of them, how they begin, and what their text shows. */
@@ -179,6 +180,7 @@ static inline void happen(struct wrk_event event)
 	else if (deadline_ns != shown_deadline)
 		fprintf(transcript, "  waits until %" PRId64 "\n", deadline_ns);
 	shown_deadline = deadline_ns;
+	state_of_worker(core);
 }
 
 static inline struct fw_failure some_failure(void)
@@ -281,6 +283,7 @@ static inline void begin_life(uint64_t seed)
 				    .labels = labels};
 
 	draw_from(seed);
+	state_begin();
 	memset(&life, 0, sizeof(life));
 	memset(hosts, 0, sizeof(hosts));
 	host_count = 0;
