@@ -23,6 +23,7 @@ static struct {
 	int tensors;
 	int data;        /* the first byte of the first tensor; -1: not read */
 	bool in_compute; /* on the operator's thread, inside its callback */
+	char about[160]; /* all else that the message says of itself */
 } entries[ENTRIES_MAX];
 static _Atomic uint32_t entry_count;
 static _Atomic bool gate_is_closed;
@@ -44,6 +45,24 @@ static inline int capture_start(void *state, const struct frag_resource *logger,
 	return capture->gate == 2 ? frag_err_set(err, -EIO, "it has no paper") : 0;
 }
 
+static inline void note_message(const struct frag_message *message, char *out, size_t size)
+{
+	const char *name = NULL;
+	const struct frag_tensor *tensor = frag_message_tensor_at(message, 0, &name);
+	uint64_t sequence = 0;
+	int n = frag_message_sequence(message, &sequence) == 0
+			? snprintf(out, size, "%d: ", (int)sequence)
+			: 0;
+
+	n += snprintf(out + n, size - (size_t)n, "at %d, flags %u",
+		      (int)frag_message_acquisition_ns(message), frag_message_flags(message));
+	if (tensor != NULL)
+		snprintf(out + n, size - (size_t)n, ", %s %d.%d of %dx%d by %d, %d", name,
+			 tensor->dl.dtype.code, tensor->dl.dtype.bits, (int)tensor->dl.shape[0],
+			 (int)tensor->dl.shape[1], (int)tensor->strides[0],
+			 (int)tensor->strides[1]);
+}
+
 static inline int note(const struct frag_log_entry *entry, int large)
 {
 	uint32_t i = atomic_fetch_add(&entry_count, 1);
@@ -61,6 +80,7 @@ static inline int note(const struct frag_log_entry *entry, int large)
 	entries[i].value = frag_type_equal(type, &frag_type_i64) ? *(const int64_t *)value : -1;
 	entries[i].has_content = entry->has_content;
 	entries[i].large = large;
+	note_message(entry->message, entries[i].about, sizeof(entries[i].about));
 	entries[i].tensors = (int)frag_message_tensor_count(entry->message);
 	entries[i].data = tensor != NULL && entry->has_content
 				  ? *(const uint8_t *)frag_tensor_data(tensor)
@@ -138,6 +158,7 @@ static inline int camera_compute(void *state, struct frag_tick *tick)
 {
 	static const int64_t shape[] = {2, 3};
 	struct camera *s = state;
+	struct frag_message *message;
 	struct frag_tensor *tensor;
 	int r = frag_tensor_create(s->pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 2, shape,
 				   &tensor);
@@ -147,7 +168,13 @@ static inline int camera_compute(void *state, struct frag_tick *tick)
 		return r;
 	}
 	memset(frag_tensor_writable(tensor), (int)s->sent, 6);
-	r = frag_tick_emit_tensor(tick, 0, "frame", tensor);
+	message = frag_message_create();
+	(void)frag_message_set_sequence(message, (uint64_t)s->sent + 100);
+	(void)frag_message_set_acquisition_ns(message, s->sent + 7);
+	(void)frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED);
+	r = frag_message_add_tensor(message, "frame", tensor);
+	if (r == 0)
+		r = frag_tick_emit(tick, 0, message);
 	return r < 0 ? r : ++s->sent == s->count ? FRAG_DONE : 0;
 }
 TEST_OP(camera, .state_size = sizeof(struct camera), FRAG_PORTS(camera_ports),

@@ -118,6 +118,18 @@ Test(data_loggers, what_waits_when_an_operator_hangs_is_logged_or_counted)
 	}
 }
 
+/* A description says of itself what the message does. */
+static void expect_frame(uint32_t i)
+{
+	int number = atoi(entries[i].about);
+	char about[160];
+
+	snprintf(about, sizeof(about), "%d: at %d, flags %u, frame 1.8 of 2x3 by 3, 1", number,
+		 number - 93, FRAG_MESSAGE_DEGRADED);
+	cr_expect(number >= 100 && number < 200);
+	cr_expect_str_eq(entries[i].about, about);
+}
+
 /* The logger has every message, yet no block: it has descriptions. */
 Test(data_loggers, a_stuck_logger_keeps_no_blocks)
 {
@@ -130,8 +142,10 @@ Test(data_loggers, a_stuck_logger_keeps_no_blocks)
 	atomic_store(&gate_is_closed, false);
 	rig_end(&rig);
 	cr_expect_eq(entry_count, 60);
-	for (uint32_t i = 0; i < entry_count; i++)
+	for (uint32_t i = 0; i < entry_count; i++) {
 		cr_expect(entries[i].tensors == 1 && entries[i].has_content == 0);
+		expect_frame(i);
+	}
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
 }
@@ -163,6 +177,7 @@ Test(data_loggers, contents_have_a_queue_of_their_own)
 			whole += entries[k].has_content == 1 && entries[k].data >= 0 &&
 				 entries[k].data < 9;
 			described += entries[k].has_content == 0;
+			expect_frame(k);
 		}
 		cr_expect_eq(large, is_separate ? 18u : 0u);
 		cr_expect_eq(whole, is_separate ? 18u : 0u);
