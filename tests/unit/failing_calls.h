@@ -20,10 +20,15 @@
 
 /*
  * System calls of the code under test, which is linked into the program, of which one fails with
- * EIO: the test says how many succeed before. Those of libraries are left alone.
+ * EIO: the test says how many succeed before. Those of libraries are left alone, and where
+ * FAILING_IN_LIBFRAG is defined, those of other threads; then more calls fail.
  */
+#ifdef FAILING_IN_LIBFRAG
+static _Thread_local int failing_left = -1;
+#else
 static atomic_int failing_left = -1; /* -1: none fails */
-static const char *failing_name;     /* of the one that failed; NULL: none has */
+#endif
+static const char *failing_name; /* of the one that failed; NULL: none has */
 
 extern const char __executable_start[], etext[];
 
@@ -89,6 +94,42 @@ FAILING(mkdir, (const char *path, mode_t mode), (path, mode))
 FAILING(rename, (const char *from, const char *to), (from, to))
 FAILING(flock, (int fd, int what), (fd, what))
 
+#ifdef FAILING_IN_LIBFRAG
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+FAILING(epoll_create1, (int flags), (flags))
+FAILING(epoll_ctl, (int epoll, int what, int fd, struct epoll_event *event),
+	(epoll, what, fd, event))
+FAILING(eventfd, (unsigned int count, int flags), (count, flags))
+FAILING(timerfd_create, (clockid_t clock, int flags), (clock, flags))
+FAILING(connect, (int fd, __CONST_SOCKADDR_ARG address, socklen_t size), (fd, address, size))
+FAILING(accept4, (int fd, __SOCKADDR_ARG address, socklen_t *size, int flags),
+	(fd, address, size, flags))
+FAILING(setsockopt, (int fd, int level, int name, const void *value, socklen_t size),
+	(fd, level, name, value, size))
+FAILING(munmap, (void *at, size_t size), (at, size))
+FAILING(fsync, (int fd), (fd))
+FAILING(link, (const char *from, const char *to), (from, to))
+FAILING(linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
+	(from_at, from, to_at, to, flags))
+FAILING(renameat, (int from_at, const char *from, int to_at, const char *to),
+	(from_at, from, to_at, to))
+
+void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset)
+{
+	static void *(*real)(void *at, size_t size, int access, int flags, int fd, off_t offset);
+
+	if (call_fails("mmap", __builtin_return_address(0)))
+		return MAP_FAILED;
+	if (real == NULL)
+		*(void **)(void *)&real = dlsym(RTLD_NEXT, "mmap");
+	return real(at, size, access, flags, fd, offset);
+}
+#endif
+
 #define FAILING_OPEN(name, parameters, arguments)                                                  \
 	int name parameters                                                                        \
 	{                                                                                          \
@@ -138,6 +179,13 @@ int fcntl(int fd, int what, ...)
 		return real arguments;                                                             \
 	}
 
+#ifdef FAILING_IN_LIBFRAG
+FAILING_CODE(pthread_create,
+	     (pthread_t * thread, const pthread_attr_t *attributes, void *(*body)(void *arg),
+	      void *arg),
+	     (thread, attributes, body, arg))
+FAILING_CODE(posix_memalign, (void **at, size_t alignment, size_t size), (at, alignment, size))
+#endif
 FAILING_CODE(posix_spawn_file_actions_init, (posix_spawn_file_actions_t * actions), (actions))
 FAILING_CODE(posix_spawn_file_actions_adddup2,
 	     (posix_spawn_file_actions_t * actions, int from, int to), (actions, from, to))
