@@ -535,7 +535,7 @@ Test(flow_control, a_drain_ends_a_loop)
 
 /* Bad input. */
 
-static void fails(const char *bad, const char *sentence)
+static void fails_with(const char *bad, const char *flows, const char *sentence)
 {
 	char text[1000];
 	struct rig rig;
@@ -545,8 +545,8 @@ static void fails(const char *bad, const char *sentence)
 		 "  a: {type: chooser, parameters: {bad: %s, emit: 1}}\n"
 		 "  b: {type: step, parameters: {slot: 1}}\n"
 		 "  rx: {type: sink, parameters: {slot: 2}}\n"
-		 "flows: [<|start|> -> a, a -> rx, a -> b, a -> rx.__input_exec__]\n",
-		 bad);
+		 "flows: [<|start|> -> a%s]\n",
+		 bad, flows);
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &plugin, rig_graph(s, text));
@@ -558,8 +558,15 @@ static void fails(const char *bad, const char *sentence)
 	}
 }
 
+static void fails(const char *bad, const char *sentence)
+{
+	fails_with(bad, ", a -> rx, a -> b, a -> rx.__input_exec__", sentence);
+}
+
 Test(flow_control, a_bad_choice_fails_the_operator)
 {
+	fails_with("null_flow", ", a -> rx",
+		   "cannot add a dynamic flow: it is NULL; its flows lead to app.rx");
 	fails("nothing", "app.a: cannot add a dynamic flow: the next operator is NULL");
 	fails("null_flow",
 	      "cannot add a dynamic flow: it is NULL; its flows lead to app.rx, app.b, app.rx");

@@ -177,6 +177,19 @@ Test(peer_user, a_socket_that_is_not_connected_has_no_peer)
 	end(&link);
 }
 
+/* Its peer is the kernel. */
+Test(peer_user, a_socket_of_another_family_has_no_user)
+{
+	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	uid_t found = 12345;
+
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&kernel, sizeof(kernel)), 0);
+	cr_expect_eq(fw_peer_user(fd, &found), -EPROTONOSUPPORT);
+	cr_expect_eq(found, 12345);
+	close(fd);
+}
+
 Test(peer_user, a_unix_socket_has_the_user_of_its_peer)
 {
 	int ends[2];

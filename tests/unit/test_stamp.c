@@ -102,6 +102,8 @@ Test(stamp, times_of_intervals_that_follow_each_other_keep_their_order)
 	cr_expect_eq(fragi_interval_ns_at(&intervals[0], 3500), 3000);
 	cr_expect_eq(fragi_interval_ns_at(&intervals[1], 6000), 5000);
 	cr_expect_eq(fragi_interval_ns_at(&intervals[1], 7500), 7000);
+	/* Before an interval time goes on at the rate of all stamps. */
+	cr_expect_eq(fragi_interval_ns_at(&intervals[1], 2000), fragi_moment_ns_at(&at[1], 2000));
 	for (uint64_t stamp = 1000; stamp < 12000; stamp += 10) {
 		int64_t ns = fragi_interval_ns_at(&intervals[stamp > 6000], stamp);
 

@@ -347,8 +347,7 @@ static bool ticks_too_seldom(const struct search *s, uint32_t op, const struct f
 
 	if (wanted == 0 && from->kind != FRAGI_SYMPTOM_BOUND && uses(s, op, FRAGI_USE_TIME) >= 500)
 		wanted = from->wanted_mhz;
-	return period > 0 && wanted > 0 &&
-	       (double)period * (double)wanted > 1e12 * 1000 / (1000 - RATE_SHORT);
+	return (double)period * (double)wanted > 1e12 * 1000 / (1000 - RATE_SHORT);
 }
 
 /*
