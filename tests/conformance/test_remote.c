@@ -334,35 +334,47 @@ Test(remote, a_host_may_be_its_own_peer_over_shm, .init = set_environment)
  * A host that was taken over asks again and again and takes no answer: what waits for it is
  * bounded. Once it takes them all goes on.
  */
+static struct fragi_send *make_question(struct pair *pair, enum fragi_header_kind kind,
+					uint64_t sequence)
+{
+	const struct fragi_remote_endpoint *asks = pair->endpoint[0][0];
+	struct fragi_header header = {
+		.kind = kind, .flow = 7, .epoch = 10, .sequence = sequence, .publish_ns = 1};
+	struct fragi_send *send = calloc(1, sizeof(*send) + asks->transport->transport->send_room);
+
+	memcpy(header.token, asks->token, sizeof(header.token));
+	send->header_bytes = FRAGI_HEADER_BYTES;
+	fragi_header_pack(&header, send->header);
+	return send;
+}
+
+static void ask_often(struct pair *pair, enum fragi_header_kind kind, uint64_t sequence, int times)
+{
+	const struct fragi_remote_endpoint *asks = pair->endpoint[0][0];
+	struct fragi_send *send = make_question(pair, kind, sequence);
+
+	for (int i = 1; i <= times; i++) {
+		cr_assert_not(asks->transport->ops->send(asks->base, send, NULL, 0), "no room");
+		if (i % 100 == 0 || i == times)
+			progress_alone(pair, 1, fragi_now_ns());
+	}
+	free(send);
+}
+
 static void answers_are_bounded(enum fragi_header_kind question)
 {
 	struct pair pair = {0};
-	struct fragi_remote_endpoint *asks, *answers;
-	struct fragi_header header = {
-		.kind = question, .flow = 7, .epoch = 10, .sequence = 1, .publish_ns = 1};
-	struct fragi_send *send;
 	uint32_t count = 0;
 
 	pair_open(&pair, &kind_shm);
 	pair_settle(&pair);
-	asks = pair.endpoint[0][0];
-	answers = pair.endpoint[1][0];
-	memcpy(header.token, asks->token, sizeof(header.token));
-	send = calloc(1, sizeof(*send) + asks->transport->transport->send_room);
-	send->header_bytes = FRAGI_HEADER_BYTES;
-	fragi_header_pack(&header, send->header);
-	for (int i = 0; i < 20000; i++) {
-		cr_assert_not(asks->transport->ops->send(asks->base, send, NULL, 0), "no room");
-		if (i % 100 == 99)
-			progress_alone(&pair, 1, fragi_now_ns());
-	}
-	free(send);
-	for (const struct fragi_remote_send *s = answers->sends; s != NULL; s = s->next)
+	ask_often(&pair, question, 1, 20000);
+	for (const struct fragi_remote_send *s = pair.endpoint[1][0]->sends; s != NULL; s = s->next)
 		count++;
 	cr_expect_gt(count, 0, "answers of kind %d fill the ring", (int)question);
 	cr_expect_leq(count, 256, "%u answers of kind %d wait", count, (int)question);
 	pair_settle(&pair);
-	cr_expect_null(answers->sends);
+	cr_expect_null(pair.endpoint[1][0]->sends);
 	cr_expect_eq(exchange(&pair, 10), 10);
 	cr_expect_eq(atomic_load(&pair.lost[0]) + atomic_load(&pair.lost[1]), 0);
 	pair_close(&pair);
@@ -373,6 +385,46 @@ Test(remote, answers_that_a_peer_does_not_take_are_bounded, .init = set_environm
 	answers_are_bounded(FRAGI_KIND_HELLO);
 	answers_are_bounded(FRAGI_KIND_BEAT);
 	answers_are_bounded(FRAGI_KIND_SYNC);
+}
+
+static bool hears_its_sync(struct pair *pair)
+{
+	return pair->endpoint[0][0]->sync_answered == pair->endpoint[0][0]->sent_count;
+}
+
+static bool is_flushed_there(struct pair *pair)
+{
+	bool flushed;
+
+	fragi_pump_lock(pair->pump[1]);
+	flushed = fragi_remote_is_flushed(pair->remote[1]);
+	fragi_pump_unlock(pair->pump[1]);
+	return flushed;
+}
+
+/* A SYNC is said once: who has no room for it says it when there is. */
+Test(remote, a_sync_is_not_lost_where_many_answers_wait, .init = set_environment)
+{
+	struct pair pair = {0};
+	struct fragi_remote_endpoint *asks, *answers;
+
+	pair_open(&pair, &kind_shm);
+	cr_assert_eq(exchange(&pair, 10), 10);
+	pair_settle(&pair);
+	asks = pair.endpoint[0][0];
+	answers = pair.endpoint[1][0];
+	cr_assert(!hears_its_sync(&pair), "it has asked already");
+	cr_assert_neq(answers->sync_answered, answers->sent_count, "it has asked already");
+	ask_often(&pair, FRAGI_KIND_BEAT, 1, 20000);
+	cr_assert_eq(answers->own_sends, 256);
+	cr_assert_not(is_flushed_there(&pair));
+	progress_alone(&pair, 1, fragi_now_ns());
+	asks->sync_asked = asks->sent_count;
+	ask_often(&pair, FRAGI_KIND_SYNC, asks->sync_asked, 1);
+	cr_assert_eq(answers->own_sends, 256, "no room was made");
+	cr_expect(pair_until(&pair, hears_its_sync), "the answer was lost");
+	cr_expect(pair_until(&pair, is_flushed_there), "the question was lost");
+	pair_close(&pair);
 }
 
 /*

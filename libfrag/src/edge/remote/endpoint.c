@@ -56,6 +56,9 @@ static void endpoint_check(const void *object)
 		assert((endpoint->failed || endpoint->closing ||
 			remote->now_ns - endpoint->heard_ns < remote->config.dead_ns) &&
 		       "silence is judged");
+		assert((endpoint->failed || endpoint->closing || !endpoint->sync_owed ||
+			endpoint->arriving > 0 || endpoint->own_sends > 0) &&
+		       "SYNC waits for arrivals and for room only");
 	} else if (state == FRAGI_ENDPOINT_LOST) {
 		assert(!endpoint->failed && "it is lost once");
 		assert((endpoint->closing || !endpoint->broken || remote->endpoint_failed) &&
@@ -64,7 +67,6 @@ static void endpoint_check(const void *object)
 	if (endpoint->failed)
 		assert(endpoint->failure != FRAGI_FAILURE_NONE && remote->endpoint_failed);
 	assert((!endpoint->stopped || endpoint->closing) && "it is closed, then stopped");
-	assert((!endpoint->sync_owed || endpoint->arriving > 0) && "SYNC waits for arrivals only");
 	assert(endpoint->sync_asked <= endpoint->sent_count &&
 	       endpoint->sync_answered <= endpoint->sent_count);
 }
@@ -262,18 +264,20 @@ static void ask_sync(struct fragi_remote_endpoint *endpoint, uint8_t flags)
 {
 	if (!endpoint->has_name)
 		return;
+	if (!fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, flags, endpoint->sent_count))
+		return;
 	endpoint->sync_asked = endpoint->sent_count;
 	endpoint->leave_sent = endpoint->leave_sent || (flags & FRAGI_FLAG_LEAVE) != 0;
-	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, flags, endpoint->sent_count);
 }
 
 static void answer_sync(struct fragi_remote_endpoint *endpoint)
 {
 	uint8_t leave = endpoint->leave_owed ? FRAGI_FLAG_LEAVE : 0;
 
+	if (!fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, (uint8_t)(FRAGI_FLAG_REPLY | leave),
+				   endpoint->sync_sequence))
+		return;
 	endpoint->sync_owed = endpoint->leave_owed = false;
-	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, (uint8_t)(FRAGI_FLAG_REPLY | leave),
-			      endpoint->sync_sequence);
 	if (leave != 0 && fragi_remote_endpoint_is_up(endpoint))
 		fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_LEFT);
 }
@@ -410,6 +414,8 @@ static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns
 	}
 	return_credits(endpoint);
 	ask_gpus_again(endpoint);
+	if (endpoint->sync_owed && endpoint->arriving == 0)
+		answer_sync(endpoint);
 	if (fragi_remote_clock_is_other(endpoint))
 		next_ns = fragi_remote_clock_tick(endpoint, now_ns);
 	if (now_ns - endpoint->sent_ns >= config->beat_ns) {

@@ -241,23 +241,25 @@ void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header
 		     !edge->is_tx, false, &header);
 }
 
-void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
+bool fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
 			   uint8_t flags, uint64_t sequence)
 {
 	struct fragi_header header = {.kind = kind, .flags = flags, .sequence = sequence};
 
-	fragi_remote_send_header(endpoint, &header);
+	return fragi_remote_send_header(endpoint, &header);
 }
 
 /*
- * A peer may ask at any time, and take none of the answers. Those that it has not taken yet say
- * what the next ones would, but for a SYNC: a peer that takes nothing for so long is given up.
+ * A peer may ask at any time, and take none of the answers. HELLO and BEAT are said again and
+ * again; a SYNC is not, so who has no room for it tries again.
  */
-void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header)
+bool fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header)
 {
-	if (endpoint->own_sends < OWN_SENDS_MAX)
-		send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal,
-			     endpoint->back, true, header);
+	if (endpoint->own_sends >= OWN_SENDS_MAX)
+		return false;
+	send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal, endpoint->back,
+		     true, header);
+	return true;
 }
 
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,

@@ -114,7 +114,7 @@ struct fragi_remote_endpoint {
 	uint32_t questions;               /* that may be asked before the next beat */
 	int refused; /* why its other clocks are not compared, as logged: clock.c; 0: they are */
 	int64_t smeared_until_ns;
-	/* a SYNC that is answered when they are here, and what it carries */
+	/* a SYNC that is answered when they are here and there is room, and what it carries */
 	bool sync_owed, leave_owed;
 	uint64_t sync_sequence;
 };
@@ -397,13 +397,13 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 /* The same of a send whose header, NEXT, is packed. */
 void fragi_remote_send_next(struct fragi_remote_send *send, const struct fragi_body *bodies,
 			    uint32_t count);
-/* A header without bodies, in the name of an edge, or of the endpoint. */
+/* A header without bodies, in the name of an edge. */
 void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header_kind kind,
 			       uint8_t flags, uint64_t sequence, uint64_t bytes);
-void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
+/* In the name of the endpoint; header: filled in. False, and not sent: too many wait there. */
+bool fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
 			   uint8_t flags, uint64_t sequence);
-/* The same with all that the caller has filled in. */
-void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header);
+bool fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header);
 void fragi_remote_on_sent(struct fragi_send *base, bool abandoned);
 uint64_t fragi_remote_sends_waiting(const struct fragi_remote_tx *tx); /* the peer has none */
 /* Those of an endpoint, or of a tx, go on without it. */
