@@ -414,7 +414,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		drv_refuse_key(core, event->peer, event->text);
 		break;
 	case DRV_EVENT_TIMER:
-		if (has_paused) /* what has arrived meanwhile comes first */
+		core->pause.defers = has_paused && !core->pause.defers;
+		if (core->pause.defers) /* what has arrived meanwhile comes first */
 			core->work_left = true;
 		else
 			drv_timers_run(&core->timers, core->now_ns, core);

@@ -12,6 +12,7 @@ struct drv_pause {
 	int64_t end_ns;    /* real: when the last one ended; 0: there was none */
 	int64_t beaten_ns; /* real: when all sessions got a beat because of lateness */
 	bool owes_beats;   /* they are late in this step */
+	bool defers;       /* the last timer did nothing: the next one does, however late it is */
 };
 
 /*

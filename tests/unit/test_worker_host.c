@@ -237,33 +237,39 @@ Test(worker_host, a_silent_host_is_killed_and_reported)
 		"fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not been heard for 3.0 s");
 }
 
-/* As while it starts many hosts that one read has asked for: what they say lies unread. */
-static void is_busy_for(int64_t for_ns)
+/* As while it starts many hosts that one read has asked for: what others say lies unread. */
+static void is_busy_for(int64_t for_ns, void (*with)(const struct fw_message *message))
 {
 	for (int64_t until_ns = now + for_ns; now < until_ns; now += 20 * MS)
-		from_driver(&beat);
+		with(&beat);
+}
+
+/* Each turn of its loop reads what has come, and takes longer than the time of death. */
+static void judges_while_busy(bool speaks, void (*from)(const struct fw_message *message),
+			      void (*with)(const struct fw_message *message),
+			      enum wrk_action_kind loss)
+{
+	start_with_host(false, 1);
+	prepared();
+	cr_assert_not(timers_until(now + 249 * MS, loss));
+	for (int i = 0; i < (speaks ? 6 : 2); i++) {
+		if (speaks)
+			from(&beat);
+		is_busy_for(3500 * MS, with);
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
+		cr_expect_eq(speaks && did(WRK_DO_SAMPLE_HOST) != NULL, speaks && i % 2 == 1,
+			     "one waits: %d", i);
+		cr_expect_eq(wrk_core_deadline_ns(core) <= now, i % 2 == 0 || speaks, "%d", i);
+		cr_expect_eq(did(loss) != NULL, i == 1 && !speaks, "%d", i);
+	}
+	finish();
 }
 
 Test(worker_host, a_busy_worker_reads_before_it_judges)
 {
 	for (int speaks = 0; speaks < 2; speaks++) {
-		start_with_host(false, 1);
-		prepared();
-		cr_assert_not(timers_until(now + 249 * MS, WRK_DO_SIGNAL_HOST));
-		for (int i = 0; i < 3; i++) {
-			is_busy_for(3500 * MS);
-			cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
-			cr_expect_null(did(WRK_DO_SIGNAL_HOST), "%d", i);
-			cr_expect_leq(wrk_core_deadline_ns(core), now, "it judges then");
-			if (i < 2) /* it reads, and what it reads keeps it busy again */
-				continue;
-			if (speaks)
-				from_host(&beat);
-			cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
-			cr_expect_eq(did(WRK_DO_SIGNAL_HOST) == NULL, speaks);
-			cr_expect(speaks || did(WRK_DO_SIGNAL_HOST)->signal == SIGKILL);
-		}
-		finish();
+		judges_while_busy(speaks, from_host, from_driver, WRK_DO_SIGNAL_HOST);
+		judges_while_busy(speaks, from_driver, from_host, WRK_DO_DISCONNECT);
 	}
 }
 

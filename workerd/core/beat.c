@@ -8,6 +8,8 @@
  * and hears nobody: when it goes on it sends beats first, and judges others only when it has read
  * what they have sent meanwhile. So does one that was busy for long with what it read from one of
  * them, as the hosts that a driver wants to be started: what the others have sent is not read yet.
+ * One timer in a row waits for that: the next one does what is due, however late it is, and judges
+ * a silence up to the time of the one before, as what had arrived by then is read.
  *
  * With each beat the pages of hosts are read. What a page shows is reported while it changes, and
  * once more, so that a window of the driver begins after the change. A host that rests is reported

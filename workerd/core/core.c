@@ -201,14 +201,19 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t real_now_ns,
 		  struct wrk_actions *actions)
 {
-	bool is_late = wrk_core_deadline_ns(core) < real_now_ns - core->beat_ns;
+	bool is_late = wrk_core_deadline_ns(core) < real_now_ns - core->beat_ns,
+	     is_deferred = event->kind == WRK_EVENT_TIMER && !core->is_deferred &&
+			   wrk_beat_reads_first(core, real_now_ns);
 	int64_t now_ns;
 
-	core->reads_first =
-		event->kind == WRK_EVENT_TIMER && wrk_beat_reads_first(core, real_now_ns);
 	now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
 				  real_now_ns);
-	if (core->reads_first && core->beat_at_ns < now_ns)
+	if (event->kind == WRK_EVENT_TIMER) {
+		if (!core->is_deferred)
+			core->read_ns = now_ns;
+		core->is_deferred = is_deferred;
+	}
+	if (is_deferred && core->beat_at_ns < now_ns)
 		core->beat_at_ns = now_ns;
 	core->real_ns = real_now_ns;
 	wrk_lease_look(core, actions);
@@ -242,7 +247,7 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		wrk_session_send(core, event->message, actions);
 		break;
 	case WRK_EVENT_TIMER:
-		if (core->session != WRK_SESSION_ENDED && !core->reads_first)
+		if (core->session != WRK_SESSION_ENDED && !is_deferred)
 			core_timer(core, now_ns, actions);
 		break;
 	case WRK_EVENT_STOP:
@@ -257,12 +262,12 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	    real_now_ns - core->beaten_ns >= core->beat_ns)
 		wrk_beat_all(core, now_ns, actions);
 	core->deadline_ns = core_deadline(core);
-	if (core->reads_first && core->deadline_ns > now_ns)
+	if (is_deferred && core->deadline_ns > now_ns)
 		core->deadline_ns = now_ns;
 	if (actions->out_of_memory)
 		return -ENOMEM;
-	assert((event->kind != WRK_EVENT_TIMER || core->deadline_ns > now_ns ||
-		core->reads_first) &&
+	assert((event->kind != WRK_EVENT_TIMER || core->deadline_ns > now_ns || is_deferred ||
+		core->read_ns < now_ns) &&
 	       "what was due has been done");
 	core_check(core, now_ns);
 	return 0;

@@ -569,7 +569,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *a
 			wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
-		if (now_ns >= silent_at(core, host)) {
+		if (core->read_ns >= silent_at(core, host)) {
 			char why[128];
 
 			fragi_sentence(why, sizeof(why),

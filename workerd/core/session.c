@@ -582,7 +582,7 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		break;
 	case WRK_SESSION_HELLO_SENT:
 	case WRK_SESSION_ATTACHED:
-		if (now_ns < driver_dead_at(core))
+		if (core->read_ns < driver_dead_at(core))
 			break;
 		why = wrk_text(actions, "it has not been heard for %.1f s",
 			       (double)core->dead_ns * 1e-9);

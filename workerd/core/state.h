@@ -111,10 +111,11 @@ struct wrk_core {
 	bool driver_leaves;       /* it has said so */
 	struct fragi_awake clock; /* all other times of this folder are its times */
 	int64_t beaten_ns;        /* real: the last beat */
-	bool reads_first;         /* judges when it has read what has arrived meanwhile (beat.c) */
-	int64_t heard_ns;         /* the driver */
-	int64_t beat_at_ns;       /* next beats and samples */
-	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
+	int64_t read_ns;       /* what had arrived by then is read when a timer judges (beat.c) */
+	bool is_deferred;      /* the last timer did nothing: the next one does */
+	int64_t heard_ns;      /* the driver */
+	int64_t beat_at_ns;    /* next beats and samples */
+	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
 	int64_t lost_ns; /* when the last session ended */
 	char refusal
