@@ -25,7 +25,22 @@ $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%): $(PYTHON_OUT)/%: python/frag/%
 PYTHON_FOUND = $(if $(wildcard $(PYTHON_INC)/Python.h),$(if \
 	$(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),,$(PYTHON_BUILT)))
 all: $(PYTHON_FOUND)
-$(B)/tests/shared/test_python_recorded: | $(PYTHON_FOUND)
+$(B)/tests/shared/test_python_recorded: | $(PYTHON_FOUND) \
+	$(if $(PYTHON_FOUND),$(B)/tests/python/failing.so)
+# The extension, of which tests/python/failing.py lets each call fail.
+PYTHON_FAILING_OBJ := $(PYTHON_SRC:python/src/%.c=$(B)/obj/tests/python/%.o)
+$(PYTHON_FAILING_OBJ): $(B)/obj/tests/python/%.o: python/src/%.c tests/python/failing_calls.h
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) -include tests/python/failing_calls.h \
+		-isystem $(PYTHON_INC) -Ilibfrag/include -c $< -o $@
+$(B)/obj/tests/python/failing_calls.o: tests/python/failing_calls.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) -isystem $(PYTHON_INC) -c $< -o $@
+$(B)/tests/python/failing.so: $(PYTHON_FAILING_OBJ) $(B)/obj/tests/python/failing_calls.o \
+		$(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) -shared -pthread $(EXTRA_LDFLAGS) $(filter %.o,$^) -L$(B)/lib -lfrag \
+		$(call rpath,../../lib) $(into_place)
 
 # For a package of Debian. The package of the wheel is installed by pip.
 pythondir ?= /usr/lib/python3/dist-packages

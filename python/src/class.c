@@ -115,6 +115,8 @@ PyObject *fpy_class_register(PyObject *module, PyObject *args)
 	known = PyDict_GetItemWithError(classes, name);
 	if (known == class)
 		Py_RETURN_NONE;
+	if (PyErr_Occurred() != NULL)
+		return NULL;
 	type = calloc(1, sizeof(*type));
 	if (type == NULL)
 		return PyErr_NoMemory();

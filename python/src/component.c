@@ -24,6 +24,7 @@ struct component {
 	struct frag_condition *condition; /* one of the two, the other is NULL */
 	struct frag_resource *resource;
 	PyObject *self, *handle;
+	PyObject *key;   /* in `objects`: made before, so that what is put there can be taken out */
 	bool has_failed; /* on_execute has */
 };
 
@@ -38,19 +39,6 @@ static PyTypeObject *type_class, *handle_class;
 static PyObject *objects; /* address of a condition or resource -> object */
 static PyObject *check_name, *update_name, *execute_name;
 
-/* Puts the object of an address, or with NULL removes it. Returns 0, or -1 with an exception. */
-static int note(const void *address, PyObject *object)
-{
-	PyObject *key = PyLong_FromVoidPtr((void *)(uintptr_t)address);
-	int r;
-
-	if (key == NULL)
-		return -1;
-	r = object != NULL ? PyDict_SetItem(objects, key, object) : PyDict_DelItem(objects, key);
-	Py_DECREF(key);
-	return r;
-}
-
 PyObject *fpy_component_find(const void *address)
 {
 	PyObject *key = PyLong_FromVoidPtr((void *)(uintptr_t)address);
@@ -60,14 +48,15 @@ PyObject *fpy_component_find(const void *address)
 	return Py_XNewRef(object);
 }
 
-static void drop(struct component *self, const void *address)
+static void drop(struct component *self)
 {
 	if (self->handle != NULL) {
 		((struct handle *)self->handle)->condition = NULL;
 		((struct handle *)self->handle)->resource = NULL;
 	}
-	if (note(address, NULL) < 0)
+	if (self->key != NULL && PyDict_DelItem(objects, self->key) < 0)
 		PyErr_Clear();
+	Py_CLEAR(self->key);
 	Py_CLEAR(self->handle);
 	Py_CLEAR(self->self);
 	Py_XDECREF((PyObject *)self->type);
@@ -90,7 +79,10 @@ static int make(struct component *self, const void *address, const char *fragmen
 		self->self = PyObject_CallFunction(self->type->factory, "szsO", fragment, op, name,
 						   params);
 	Py_XDECREF(params);
-	if (self->self == NULL || note(address, self->self) < 0)
+	if (self->self == NULL)
+		return -1;
+	self->key = PyLong_FromVoidPtr((void *)(uintptr_t)address);
+	if (self->key == NULL || PyDict_SetItem(objects, self->key, self->self) < 0)
 		return -1;
 	result = PyObject_CallMethod(self->self, "_attach", "O", self->handle);
 	Py_XDECREF(result);
@@ -117,14 +109,14 @@ static int call(struct component *self, const char *method, struct frag_err *err
 	return r;
 }
 
-static void fini(struct component *self, const void *address)
+static void fini(void *state)
 {
 	struct fpy_lock lock;
 
 	if (!Py_IsInitialized())
 		return;
 	lock = fpy_lock();
-	drop(self, address);
+	drop(state);
 	fpy_unlock(lock);
 }
 
@@ -144,7 +136,7 @@ static int condition_bind(void *state, struct frag_condition *condition, struct 
 		 frag_condition_name(condition));
 	if (r < 0) {
 		r = fail(err, "setup");
-		drop(self, condition);
+		drop(self);
 	}
 	fpy_unlock(lock);
 	return r;
@@ -170,11 +162,6 @@ static int condition_stop(void *state, struct frag_condition *condition)
 		frag_op_log(frag_condition_op(condition), "condition %s: %s",
 			    frag_condition_name(condition), err.text);
 	return 0;
-}
-
-static void condition_fini(void *state)
-{
-	fini(state, ((struct component *)state)->condition);
 }
 
 /* An exception fails the application. */
@@ -303,7 +290,7 @@ static int resource_setup(void *state, struct frag_resource *resource, struct fr
 		 frag_resource_name(resource));
 	if (r < 0) {
 		r = fail(err, "setup");
-		drop(self, resource);
+		drop(self);
 	}
 	fpy_unlock(lock);
 	return r;
@@ -313,11 +300,6 @@ static int resource_initialize(void *state, struct frag_resource *resource, stru
 {
 	(void)resource;
 	return call(state, "initialize", err);
-}
-
-static void resource_fini(void *state)
-{
-	fini(state, ((struct component *)state)->resource);
 }
 
 /* The types. */
@@ -338,7 +320,7 @@ static void fill_condition(struct component_type *self, const char *name, const 
 		.bind = condition_bind,
 		.check = condition_check,
 		.ticked = self->notes ? condition_ticked : NULL,
-		.fini = condition_fini,
+		.fini = fini,
 		.initialize = condition_initialize,
 		.start = condition_start,
 		.stop = condition_stop,
@@ -360,7 +342,7 @@ static void fill_resource(struct component_type *self, const char *name, const c
 		.param_size = sizeof(*self->params.rows),
 		.setup = resource_setup,
 		.initialize = resource_initialize,
-		.fini = resource_fini,
+		.fini = fini,
 		.context = self,
 	};
 }

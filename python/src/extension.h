@@ -88,7 +88,7 @@ PyObject *fpy_value(const struct frag_type *type, const void *value, size_t size
 /* class.c: classes that are types of frag's. */
 /* Whether values of the type are references to objects. */
 bool fpy_is_object(const struct frag_type *type);
-/* The name of the struct that a value's class is; NULL: it is none. */
+/* The name of the struct that a value's class is; NULL: it is none, or with an exception. */
 const char *fpy_struct_name(PyObject *value);
 /* The class of a type, borrowed; NULL: it has none. */
 PyObject *fpy_class(const char *name);
@@ -97,7 +97,7 @@ int fpy_class_ready(void);
 
 /* collection.c: lists and dicts. name: of the type. */
 #define FPY_TYPE_NAME_SIZE 80
-/* Returns false when the value has no type of frag's, without an exception. */
+/* Returns false when the value has no type of frag's, or with an exception. */
 bool fpy_infer(PyObject *value, char name[FPY_TYPE_NAME_SIZE]);
 int fpy_collection_init(struct fpy_bytes *bytes, PyObject *value, const char *name);
 PyObject *fpy_collection(const char *name, const void *value, size_t size);
@@ -249,7 +249,7 @@ void fpy_tick_detach(struct fpy_op *op);
 /* metadata.c: methods of the context. tick: NULL with an exception when none is under way. */
 struct frag_tick *fpy_context_tick(PyObject *context);
 
-/* flow.c: dynamic flows. attach: in the operator's setup; returns a negative errno. */
+/* flow.c: dynamic flows. attach: in the operator's setup. */
 int fpy_flows_attach(struct fpy_op *op);
 PyObject *fpy_context_flows(PyObject *context, PyObject *unused);
 PyObject *fpy_context_take_flow(PyObject *context, PyObject *number);

@@ -28,9 +28,12 @@ static int choose(void *state, struct frag_tick *tick, void *arg)
 
 int fpy_flows_attach(struct fpy_op *self)
 {
+	int r;
+
 	if (!PyObject_HasAttrString(self->self, "choose_flows"))
 		return 0;
-	return frag_set_dynamic_flows(self->op, choose, NULL);
+	r = frag_set_dynamic_flows(self->op, choose, NULL);
+	return r < 0 ? fpy_raise(r, NULL, "choose_flows") : 0;
 }
 
 /* flows() -> [(output, "fragment.operator", input)] */

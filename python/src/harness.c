@@ -17,6 +17,8 @@ static struct frag_arg *args_of(PyObject *pairs)
 	Py_ssize_t count = PyList_Size(pairs);
 	struct frag_arg *args = count >= 0 ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
 
+	if (args == NULL && count >= 0)
+		PyErr_NoMemory();
 	for (Py_ssize_t i = 0; args != NULL && i < count; i++)
 		if (!PyArg_ParseTuple(PyList_GetItem(pairs, i), "ss", &args[i].name,
 				      &args[i].text)) {

@@ -57,7 +57,7 @@ static struct plugin *create(PyObject *name, PyObject *types)
 
 	if (plugin == NULL || count < 0) {
 		free(plugin);
-		return NULL;
+		return (void *)PyErr_NoMemory();
 	}
 	plugin->name = Py_NewRef(name);
 	plugin->types = PyList_GetSlice(types, 0, count);

@@ -230,6 +230,8 @@ int fpy_bytes_init(struct fpy_bytes *bytes, PyObject *value, const struct frag_t
 		type = &frag_type_f64;
 	if (type == NULL) {
 		type = fpy_infer(value, name) ? frag_type_find(name) : &fpy_object_type;
+		if (PyErr_Occurred() != NULL)
+			return -1;
 		if (type == NULL)
 			type = &fpy_object_type;
 	}

@@ -141,6 +141,13 @@ class Echo(frag.Operator):
         op_output.emit(op_input.receive("in"), "out")
 
 
+class Compared(type):
+    """Its classes cannot be hashed."""
+
+    def __eq__(cls, other):
+        return cls is other
+
+
 @frag.struct
 @dataclasses.dataclass
 class Point:
@@ -153,7 +160,7 @@ def values():
     head("values that are sent")
     with Harness(Echo) as h:
         for value in VALUES + [Point(1.5, 2, True), Point(n="x"), Point(x=None), Point(n=2**70),
-                               filled(), {"t": filled()},
+                               Compared("Unhashable", (), {})(), filled(), {"t": filled()},
                                [filled()], {"a": filled(), "b": 1}, {"a\0b": filled()},
                                {"a\0b": 1}, {"a\0b": "x", "a": "y"}, {"k": {"a\0": 1}}]:
             what = text_of(value)

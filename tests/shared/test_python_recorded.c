@@ -6,8 +6,8 @@
 #include "built.h"
 #include "expected.h"
 
-/* What tests/python/recorded.py prints is compared with a recorded text. */
-Test(python_recorded, all_that_it_offers)
+/* What a program in Python prints is compared with a recorded text. */
+static void compare(const char *program, const char *argument, const char *name)
 {
 	char buffer[4096], *text;
 	size_t bytes;
@@ -22,13 +22,28 @@ Test(python_recorded, all_that_it_offers)
 	setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
 	setenv("PYTHONHASHSEED", "0", 1);
 	setenv("LC_ALL", "C.UTF-8", 1);
-	pipe = popen("python3 tests/python/recorded.py 2>/dev/null", "re");
+	snprintf(buffer, sizeof(buffer), "python3 tests/python/%s %s 2>/dev/null", program,
+		 argument);
+	pipe = popen(buffer, "re");
 	cr_assert_not_null(pipe);
 	out = open_memstream(&text, &bytes);
 	for (size_t got; (got = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
 		fwrite(buffer, 1, got, out);
 	cr_expect_eq(pclose(pipe), 0);
 	fclose(out);
-	expected_compare("python/all", text);
+	expected_compare(name, text);
 	free(text);
+}
+
+Test(python_recorded, all_that_it_offers)
+{
+	compare("recorded.py", "", "python/all");
+}
+
+Test(python_recorded, each_call_that_fails)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", built("tests/python/failing.so"));
+	compare("failing.py", path, "python/failing");
 }
