@@ -232,11 +232,19 @@ static void be_silent(void)
 	show_next();
 	show_next();
 	end();
+}
+
+static void be_silent_later(void)
+{
 	start(FLAGS("list", "--timeout", "900ms", "-o", "json"));
 	say_welcome(FRAG_VERSION, 10000 * MS);
 	show_next();
 	show_next();
 	end();
+}
+
+static void be_silent_at_last(void)
+{
 	start(FLAGS("list"));
 	say_welcome(FRAG_VERSION, 300 * MS);
 	show_next();
@@ -303,30 +311,80 @@ static void come_and_go(void)
 	end();
 }
 
-static void all_of_it(void)
+/* A process for each part, so that their times run beside each other. */
+static void (*const parts[])(void) = {be_nobody,       be_refusing,       be_rude, be_silent,
+				      be_silent_later, be_silent_at_last, be_good, come_and_go};
+#define PARTS FRAG_COUNT_OF(parts)
+#define RUNS (2 * PARTS) /* by TCP, then by the unix socket */
+
+/* Held at the same time: no two parts have the same. */
+static void choose_ports(uint16_t ports[RUNS])
 {
-	fprintf(transcript, "by %s\n", by_socket ? "the unix socket" : "TCP");
+	int held[RUNS];
+
+	for (size_t i = 0; i < RUNS; i++) {
+		port = 0;
+		listen_here();
+		ports[i] = port;
+		held[i] = listen_fd;
+	}
+	for (size_t i = 0; i < RUNS; i++)
+		close(held[i]);
+}
+
+static pid_t begin_part(void (*part)(void), FILE *out)
+{
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child > 0)
+		return child;
+	transcript = out;
 	listen_here();
-	be_nobody();
-	be_refusing();
-	be_rude();
-	be_silent();
-	be_good();
-	come_and_go();
+	part();
 	listen_no_more();
+	fclose(transcript);
+	exit(0);
+}
+
+static void show_part(pid_t child, FILE *out, FILE *all)
+{
+	char line[4096];
+	int status;
+
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "a part ended with status %x", status);
+	rewind(out);
+	while (fgets(line, sizeof(line), out) != NULL)
+		fputs(line, all);
+	fclose(out);
 }
 
 Test(ctl_driver, what_comes_of_a_driver, .init = scratch_make, .fini = scratch_remove,
      .timeout = 200)
 {
+	uint16_t ports[RUNS];
+	pid_t children[RUNS];
+	FILE *outs[RUNS];
+
 	unsetenv("FRAG_BUILD");
 	put("run/frag/none", "");
 	setenv("XDG_RUNTIME_DIR", at("run"), 1);
 	unsetenv("RUNTIME_DIRECTORY");
+	choose_ports(ports);
+	for (size_t i = 0; i < RUNS; i++) {
+		by_socket = i >= PARTS;
+		port = ports[i];
+		outs[i] = tmpfile();
+		cr_assert_not_null(outs[i]);
+		children[i] = begin_part(parts[i % PARTS], outs[i]);
+	}
 	transcript_begin();
-	all_of_it();
-	by_socket = true;
-	all_of_it();
+	for (size_t i = 0; i < RUNS; i++) {
+		if (i % PARTS == 0)
+			fprintf(transcript, "by %s\n", i == 0 ? "TCP" : "the unix socket");
+		show_part(children[i], outs[i], transcript);
+	}
 	fclose(transcript);
 	expected_compare("fragctl/driver", transcript_text);
 	free(transcript_text);
