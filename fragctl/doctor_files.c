@@ -76,7 +76,7 @@ void ctl_check_state(const struct ctl_node *node, struct ctl_finding *finding)
 {
 	struct ctl_node with = *node;
 	long long sync_us, free_mib;
-	char text[32];
+	char text[32], room[48] = "";
 
 	if (with.state == NULL)
 		with.state = STATE_OF_PACKAGES;
@@ -97,6 +97,8 @@ void ctl_check_state(const struct ctl_node *node, struct ctl_finding *finding)
 	sync_us = ctl_node_ask(&with, "sync_us", ask_sync);
 	free_mib = ctl_node_ask(&with, "free_mib", ask_free);
 	fragi_format_duration(sync_us * 1000, text, sizeof(text));
+	if (free_mib >= 0)
+		snprintf(room, sizeof(room), ", %lld MiB free", free_mib);
 	if (free_mib >= 0 && free_mib < FREE_MIN_MIB) {
 		ctl_finding_wrong(finding, "%.200s has %lld MiB left", with.state, free_mib);
 		ctl_finding_cost(finding, "a driver that cannot write its state takes no commands");
@@ -107,10 +109,10 @@ void ctl_check_state(const struct ctl_node *node, struct ctl_finding *finding)
 		ctl_finding_cost(finding, "each command that changes what runs waits for it");
 		ctl_finding_mend(finding, "give --state-dir a folder on a faster disk");
 	} else if (sync_us < 0) {
-		ctl_finding_ok(finding, "%.200s, %lld MiB free", with.state, free_mib);
+		ctl_finding_ok(finding, "%.200s%s", with.state, room);
 	} else {
-		ctl_finding_ok(finding, "%.200s, %lld MiB free, a page is on the disk after %s",
-			       with.state, free_mib, text);
+		ctl_finding_ok(finding, "%.200s%s, a page is on the disk after %s", with.state,
+			       room, text);
 	}
 }
 

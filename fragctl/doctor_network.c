@@ -83,12 +83,14 @@ static void check_device(const struct ctl_node *node, struct ctl_finding *findin
 	const char *own = own_network(node);
 	long long mtu = ctl_node_number(node, "/sys/class/net/%s/mtu", device);
 	long long speed = ctl_node_number(node, "/sys/class/net/%s/speed", device);
-	char state[32] = "", text[48] = "";
+	char state[32] = "", text[48] = "", size[48] = "";
 
 	ctl_node_read(node, state, sizeof(state), "/sys/class/net/%s/operstate", device);
 	if (speed > 0)
 		snprintf(text, sizeof(text), ", %lld Mbit/s", speed);
-	if (strcmp(state, "up") != 0 && strcmp(state, "unknown") != 0) {
+	if (mtu > 0)
+		snprintf(size, sizeof(size), ", MTU %lld", mtu);
+	if (state[0] != '\0' && strcmp(state, "up") != 0 && strcmp(state, "unknown") != 0) {
 		ctl_finding_wrong(finding, "%s, towards the driver, is %s", device, state);
 		ctl_finding_cost(finding, "no message leaves this node");
 		ctl_finding_mend(finding, "ip link set %s up; look at its cable and its switch",
@@ -107,7 +109,7 @@ static void check_device(const struct ctl_node *node, struct ctl_finding *findin
 				 "ip link set %s mtu 9000, on all nodes, and on the switch",
 				 device);
 	} else {
-		ctl_finding_ok(finding, "%s, MTU %lld%s%s", device, mtu, text, own);
+		ctl_finding_ok(finding, "%s%s%s%s", device, size, text, own);
 	}
 }
 

@@ -88,6 +88,8 @@ $(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail
 	metrics promise samples service service_print table tap top_draw top_lines top_opened \
 	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
+$(B)/tests/unit/test_doctor: $(patsubst %,$(B)/obj/fragctl/doctor_%.o,checks devices files memory \
+	network node rights time)
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
 	top_print.o json.o table.o)
