@@ -132,7 +132,7 @@ int ctl_doctor_workers(struct ctl_driver *driver, bool json)
 		ctl_json_close(&document, ']');
 		ctl_json_bool(&document, "healthy", code == CTL_OK && looking.wrong == 0);
 		ctl_json_end(&document);
-	} else if (looking.lines == 0) {
+	} else if (code == CTL_OK && looking.lines == 0) {
 		printf("the driver has no worker\n");
 	} else if (code == CTL_OK) {
 		printf(looking.wrong == 0 ? "all %zu are ok\n" : "%2$zu of %1$zu are wrong\n",

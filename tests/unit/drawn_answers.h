@@ -10,10 +10,16 @@
 /*
  * Answers of a driver, which have something of their own in every field. A letter says which:
  * Reply, Looked (the last one: l), Answer (a: of a failure), Outcome, Events, loGs, eXplanation,
- * Tapped, Changes (S: all of them settings), Node (of a worker), events of every kind (V), lines
- * of every level and operator (g), Welcome, which answers nothing.
+ * Tapped (t: with numbers, of pictures), Changes (S: all of them settings), Node (of a worker),
+ * events of every kind (V), lines of every level and operator (g), Welcome, which answers nothing;
+ * and of what is compared with names: a reply of four workers (P; Q: all of them drained), the
+ * outcome and the figures of a connection (D, Y).
  */
 static struct maker maker;
+static uint32_t pictures_made;
+static uint64_t answered_run; /* of the last answer */
+
+#define FROM_UNIX_NS (INT64_C(1795788180) * 1000000000) /* 2026-11-27T14:03:00Z */
 
 static inline const char *one_of(const char *const *texts, uint32_t count)
 {
@@ -47,6 +53,67 @@ static inline void name_reply(struct fw_reply *reply)
 		reply->state_failure = "";
 }
 
+/* Three workers are there, of which the second one is drained; two ended runs have one name. */
+static inline void name_workers(struct fw_reply *reply, bool all_drained)
+{
+	static struct fw_worker_row rows[4];
+	static const char *const names[] = {"w", "v", "u", "x"};
+
+	for (uint32_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		rows[i] = reply->workers[i % reply->worker_count];
+		rows[i].name = names[i];
+		rows[i].state = i == 3 ? "expected" : "live";
+		rows[i].age_ns = 0;
+		rows[i].drained = i < 3 && (all_drained || i == 1);
+	}
+	reply->workers = rows;
+	reply->worker_count = FRAG_COUNT_OF(rows);
+	reply->more = 0;
+	reply->state_failure = "";
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		reply->applications[i].run = answered_run;
+		reply->applications[i].missing = i == 0 ? "" : "f, g";
+	}
+	for (uint32_t i = 0; i < reply->ended_count; i++)
+		reply->ended[i].name = "b";
+}
+
+/* What one of the workers has sent to the other one, by an edge with details or without. */
+static inline void name_connection(struct fragi_summary *summary)
+{
+	static struct fragi_summary_flow flows[2];
+
+	memcpy(flows, summary->flows, sizeof(flows));
+	flows[1].from = "one.ask.out";
+	if (below(&maker, 2) == 0)
+		flows[1].edge_detail = "";
+	summary->flows = flows;
+	summary->failure.code = FRAGI_FAILURE_NONE;
+}
+
+static inline void name_figures(struct fw_logs *logs)
+{
+	logs->rows[0].text = "begins, round_trip_ns unknown";
+	logs->rows[1].text = "measured: round_trip_ns=1234567 bytes_per_s=987654321";
+}
+
+/* Grey, three channels and four of them; the host is followed by another one after the third. */
+static inline void make_picture(struct fragi_passed *passed)
+{
+	static const uint64_t numbers[] = {5, 6, 9, 2, 5};
+	static const uint32_t channels[] = {1, 3, 4, 3, 1};
+	uint32_t at = pictures_made++ % FRAG_COUNT_OF(numbers);
+
+	passed->number = numbers[at];
+	passed->seen = 100 + pictures_made;
+	passed->unix_ns = FROM_UNIX_NS + pictures_made * INT64_C(1500000000);
+	passed->width = 3;
+	passed->height = 2;
+	passed->channels = channels[at];
+	passed->pixel_bytes = 6 * channels[at];
+	passed->pixels = block(&maker, passed->pixel_bytes);
+}
+
 static inline void name_events(struct fw_events *events)
 {
 	static uint64_t number;
@@ -57,13 +124,11 @@ static inline void name_events(struct fw_events *events)
 	}
 }
 
-#define FROM_UNIX_NS (INT64_C(1795788180) * 1000000000) /* 2026-11-27T14:03:00Z */
-
 /* One of each kind, a second apart, every other one by somebody, about operators and others. */
 static inline void make_notices(struct fw_events *events)
 {
 	static struct fw_notice rows[FW_NOTICE_KINDS - 1];
-	static const char *const texts[] = {"f.tx.out -> g.rx.in",       "tx", "f.tx1 and g.tx2",
+	static const char *const texts[] = {"f.tx.out -> g.rx.in",       "tx", "f.tx1 and g.tx",
 					    "of operator tx: it\033[1m", "",   "rx-tx, tx_rx"};
 
 	for (uint32_t i = 0; i < FRAG_COUNT_OF(rows); i++)
@@ -119,7 +184,9 @@ static inline enum fw_kind kind_of(char answer)
 	} kinds[] = {{'R', FW_REPLY},   {'L', FW_LOOKED},      {'l', FW_LOOKED},  {'A', FW_ANSWER},
 		     {'a', FW_ANSWER},  {'O', FW_OUTCOME},     {'E', FW_EVENTS},  {'G', FW_LOGS},
 		     {'T', FW_TAPPED},  {'X', FW_EXPLANATION}, {'W', FW_WELCOME}, {'C', FW_CHANGES},
-		     {'S', FW_CHANGES}, {'N', FW_EXAMINED},    {'V', FW_EVENTS},  {'g', FW_LOGS}};
+		     {'S', FW_CHANGES}, {'N', FW_EXAMINED},    {'V', FW_EVENTS},  {'g', FW_LOGS},
+		     {'t', FW_TAPPED},  {'P', FW_REPLY},       {'Q', FW_REPLY},   {'D', FW_OUTCOME},
+		     {'Y', FW_LOGS}};
 	size_t i = 0;
 
 	while (kinds[i].answer != answer)
@@ -136,6 +203,12 @@ static inline void make_answer(char answer, uint64_t reply_to, struct fw_message
 	message->reply_to = reply_to;
 	if (message->kind == FW_REPLY)
 		name_reply(&message->reply);
+	if (answer == 'P' || answer == 'Q')
+		name_workers(&message->reply, answer == 'Q');
+	else if (answer == 'D')
+		name_connection(&message->outcome.summary);
+	else if (answer == 'Y')
+		name_figures(&message->logs);
 	if (answer == 'V')
 		make_notices(&message->events);
 	else if (answer == 'g')
@@ -154,6 +227,8 @@ static inline void make_answer(char answer, uint64_t reply_to, struct fw_message
 			below(&maker, FRAGI_CAUSE_RULE + 2); /* and an unknown one */
 		message->looked.look.application = answer == 'l' ? "a" : "c";
 	}
+	if (message->kind == FW_ANSWER)
+		answered_run = message->run;
 	if (message->kind == FW_ANSWER && answer == 'A')
 		message->answer.failure = (struct fw_failure){0};
 	else if (message->kind == FW_ANSWER)
@@ -165,6 +240,8 @@ static inline void make_answer(char answer, uint64_t reply_to, struct fw_message
 		uint8_t *frame;
 
 		make(&maker, FW_PASSED, &passed);
+		if (answer == 't')
+			make_picture(&passed.passed);
 		cr_assert_eq(fw_encode(&passed, &frame, &size), 0);
 		message->tapped.passed = frame;
 		message->tapped.size = (uint32_t)size;

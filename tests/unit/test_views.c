@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 
 #include "drawn_answers.h"
 #include "expected.h"
+#include "scratch.h"
 #include "transcript.h"
 
 /*
@@ -22,7 +24,8 @@
  */
 struct view {
 	const char *words;
-	const char *answers; /* one after the other (drawn_answers.h); and then it is gone */
+	/* one after the other (drawn_answers.h); then it is gone, as for a while at each '!' */
+	const char *answers;
 };
 
 static const struct view views[] = {
@@ -126,6 +129,25 @@ static const struct view views[] = {
 	{"doctor --workers", "RNNAOG"},
 	{"doctor --workers -o json", "RNNAOG"},
 	{"doctor --workers", "RaNaG"},
+	{"doctor --workers", "PNNNADY"},
+	{"doctor --workers -o json", "PNNNADY"},
+	{"doctor --workers", "PNNNADG"},
+	{"doctor --workers", "PNNNAOY"},
+	{"doctor --workers", "PNNNaW"},
+	{"doctor --workers -o json", "PNNNA"},
+	{"echo a f.x -n 5 --pictures .", "Attttt"},
+	{"echo a f.x -n 3 --pictures none", "Att"},
+	{"echo a f.x -n 5 -o json", "Att!Attt"},
+	{"echo a f.x -n 3", "At!At!At"},
+	{"echo a f.x", "Att!a"},
+	{"echo a f.x", "At!!!"},
+	{"logs a --follow", "GG!G!G"},
+	{"top --plain", "lLl!l!Ll"},
+	{"start -e SMALL", "APO"},
+	{"start -e SMALL", "AQO"},
+	{"snapshot -f x.tar --since 2020-01-01T00:00:00Z", "PLlVWgWgWOgW"},
+	{"snapshot -f none/x.tar", "P"},
+	{"snapshot none -f x.tar", "PV"},
 };
 
 static const char *left;
@@ -137,7 +159,7 @@ static int next_answer(struct fw_message **out)
 	struct fw_message message;
 	size_t size;
 
-	if (*left == '\0')
+	if (*left == '\0' || *left == '!')
 		return ctl_fail(CTL_MISSING, "the driver is gone");
 	make_answer(*left++, last_seq, &message);
 	cr_assert_eq(fw_message_copy(&message, out, &size), 0);
@@ -176,8 +198,11 @@ static void show_request(const struct fw_message *request)
 
 	if (bytes != NULL) {
 		cr_assert_eq(fragi_source_unpack(*bytes, *size, &source), 0);
+		/* of fragctl doctor: it has the number of this process */
 		fprintf(transcript, "  graph: %s, %zu bytes\n", source.source.graph.file,
-			source.source.graph.length);
+			strcmp(source.source.graph.file, "doctor") == 0
+				? 0
+				: source.source.graph.length);
 		fragi_source_fini(&source);
 		*bytes = NULL;
 		*size = 0;
@@ -217,8 +242,12 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 
 int ctl_driver_reopen(struct ctl_driver *driver)
 {
+	bool is_back = *left == '!';
+
 	(void)driver;
-	return CTL_MISSING;
+	left += is_back;
+	fprintf(transcript, "  connects again%s\n", is_back ? "" : ": nobody is there");
+	return is_back ? CTL_OK : CTL_MISSING;
 }
 
 void ctl_driver_close(struct ctl_driver *driver)
@@ -261,6 +290,33 @@ static int run_verb(const char *words)
 	return verbs[i].run(argc, argv);
 }
 
+/* What the driver has answered in full prints most lines of what ends earlier, too. */
+static char *first; /* of the transcript; NULL: this is the first */
+
+static bool is_repeated(const char *line)
+{
+	const char *at = first != NULL ? strstr(first, line) : NULL;
+
+	return at != NULL && at > first && at[-1] == '\n';
+}
+
+/* Lines that stand in the first text are counted. */
+static void show_line(char mark, const char *text, size_t length, size_t *repeated)
+{
+	static char line[1 << 16];
+
+	snprintf(line, sizeof(line), "  %c %.*s\n", mark, (int)length, text);
+	if (length > 0 && is_repeated(line)) {
+		++*repeated;
+		return;
+	}
+	if (*repeated > 0)
+		fprintf(transcript, "  %c ... %zu as before\n", mark, *repeated);
+	*repeated = 0;
+	if (length > 0)
+		fputs(line, transcript);
+}
+
 /*
  * Lines, and of a snapshot, which is a tar, the names of its files and their lines, but for that
  * which has the time and the version.
@@ -268,7 +324,7 @@ static int run_verb(const char *words)
 static void show_printed(FILE *printed, char mark)
 {
 	static char text[1 << 20];
-	size_t size;
+	size_t size, repeated = 0;
 
 	rewind(printed);
 	size = fread(text, 1, sizeof(text), printed);
@@ -282,9 +338,39 @@ static void show_printed(FILE *printed, char mark)
 		if (length > 0 && strncmp(text + at, "A snapshot of frag by", 21) != 0 &&
 		    (at + length == size || text[at + length] == '\n' ||
 		     (isalpha((unsigned char)text[at]) && strchr(text + at, '.') != NULL)))
-			fprintf(transcript, "  %c %.*s\n", mark, (int)length, text + at);
+			show_line(mark, text + at, length, &repeated);
 		at += length + 1;
 	}
+	show_line(mark, "", 0, &repeated);
+}
+
+/* Pictures, byte by byte, and of a snapshot what is in it; they are not there afterwards. */
+static void show_files(void)
+{
+	glob_t found = {0};
+	char line[256];
+	FILE *tar;
+
+	if (glob("*.p[gp]m", 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			FILE *file = fopen(found.gl_pathv[i], "r");
+
+			fprintf(transcript, "  file %s:", found.gl_pathv[i]);
+			for (int c; (c = fgetc(file)) != EOF;)
+				fprintf(transcript, c > ' ' && c <= '~' ? " %c" : " %02x", c);
+			fputc('\n', transcript);
+			fclose(file);
+			unlink(found.gl_pathv[i]);
+		}
+	globfree(&found);
+	if (access("x.tar", F_OK) < 0)
+		return;
+	tar = popen("tar --numeric-owner -tvf x.tar | tr -s ' ' | cut -d ' ' -f 1-3,6 | "
+		    "sed 's/[0-9T]*Z/TIME/; /README/s/ [0-9]* / N /'; rm x.tar",
+		    "r");
+	while (fgets(line, sizeof(line), tar) != NULL)
+		fprintf(transcript, "  x.tar: %s", line);
+	cr_expect_eq(pclose(tar), 0);
 }
 
 static void show_view(const char *words, const char *answers, uint64_t seed)
@@ -296,6 +382,7 @@ static void show_view(const char *words, const char *answers, uint64_t seed)
 	maker = (struct maker){.state = seed * 7919, .is_natural = true};
 	left = answers;
 	last_seq = 0;
+	pictures_made = 0;
 	fflush(NULL);
 	dup2(fileno(printed[0]), 1);
 	dup2(fileno(printed[1]), 2);
@@ -308,17 +395,26 @@ static void show_view(const char *words, const char *answers, uint64_t seed)
 	}
 	fprintf(transcript, "  exit code %d%s%s\n", code, *left != '\0' ? ", not asked for: " : "",
 		left);
+	show_files();
 	cr_expect_eq(opened, 0, "%s: what it opened is closed", words);
 	fragi_arena_fini(&maker.arena);
 }
 
+/* Rows with answers of their own are shown once, others with more values and each answer amiss. */
 static void show_all_of(const struct view *view)
 {
 	size_t count = strlen(view->answers);
-	bool is_short = strspn(view->answers, "RVgW") < count && count < 7;
+	bool is_short = strspn(view->answers, "RVgW") < count && count < 7 &&
+			strpbrk(view->answers, "PQDYt!") == NULL;
 
-	for (uint64_t seed = 1; seed <= (is_short ? 3 : 1); seed++)
+	for (uint64_t seed = 1; seed <= (is_short ? 5 : 1); seed += 4) {
 		show_view(view->words, view->answers, seed);
+		if (seed > 1)
+			continue;
+		fflush(transcript);
+		first = strdup(transcript_text);
+		cr_assert_not_null(first);
+	}
 	for (size_t k = 0; is_short && k < count; k++) {
 		char answers[16];
 
@@ -326,10 +422,13 @@ static void show_all_of(const struct view *view)
 		show_view(view->words, answers, 1); /* refused */
 		answers[k] = '\0';
 		show_view(view->words, answers, 1); /* lost */
+		if (k > 0)
+			continue;
 		answers[k] = 'W';
 		answers[k + 1] = '\0';
 		show_view(view->words, answers, 1); /* not what was asked for */
 	}
+	free(first);
 }
 
 /* Names of applications that fragctl doctor starts have the number of this process. */
@@ -344,7 +443,7 @@ static void put_text(char *text, FILE *out)
 }
 
 /* Each in a process of its own: that failures are documents stays so. */
-Test(views, are_as_recorded)
+Test(views, are_as_recorded, .init = scratch_make, .fini = scratch_remove)
 {
 	static char text[4 << 20];
 	FILE *all = tmpfile();
@@ -357,6 +456,7 @@ Test(views, are_as_recorded)
 
 		if (child == 0) {
 			transcript_begin();
+			cr_assert_eq(chdir(scratch), 0);
 			show_all_of(&views[i]);
 			fclose(transcript);
 			put_text(transcript_text, all);

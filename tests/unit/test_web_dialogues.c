@@ -130,7 +130,8 @@ int ctl_top_on_screen(struct ctl_driver *of, const struct ctl_driver *again, con
 /* Of a letter of the request's flags. */
 static const char *header_of(struct ctl_http_request *request, const char *name)
 {
-	static const struct {
+	static char longest[CTL_WEB_TOKEN_MAX + 64];
+	const struct {
 		char flag;
 		const char *name, *value;
 	} headers[] = {
@@ -143,8 +144,12 @@ static const char *header_of(struct ctl_http_request *request, const char *name)
 		{'B', "Authorization", "Bearer the-tokes"},
 		{'c', "Cookie", "a=1; frag_token=the-token; b=2"},
 		{'C', "Cookie", "frag_token=the-token2"},
+		{'k', "Cookie", "frag_token=the-tokem; frag_token=the-token"},
+		{'K', "Cookie", longest},
 	};
 
+	snprintf(longest, sizeof(longest), "frag_token=%0*d; frag_token=the-token",
+		 CTL_WEB_TOKEN_MAX + 1, 0);
 	for (size_t i = 0; i < FRAG_COUNT_OF(headers); i++)
 		if (strcmp(headers[i].name, name) == 0 &&
 		    strchr(flags_of[request - requests], headers[i].flag) != NULL)
@@ -260,6 +265,10 @@ static void request(const char *flags, const char *line, const char *body, size_
 					       : strchr(flags, '6') != NULL ? "[::1]:8080"
 					       : strchr(flags, 'x') != NULL ? "localhost:x"
 					       : strchr(flags, 'h') != NULL ? "Page.Example"
+					       : strchr(flags, '4') != NULL ? "192.0.2.7"
+					       : strchr(flags, 'i') != NULL ? "192.0.2.7x:80"
+					       : strchr(flags, 'I') != NULL ? "[::1"
+					       : strchr(flags, 'a') != NULL ? "Alias.Example:80"
 									    : "localhost",
 				       .body = body,
 				       .body_size = body_size,
@@ -343,12 +352,14 @@ static void end_stream(void)
 static void begin_web(bool controls, bool token)
 {
 	static char secret[] = "the-token";
+	static const char *hosts[] = {"other.example", "alias.example"};
 
 	web = (struct ctl_web){.http_module = &module,
 			       .controls = controls,
 			       .token = token ? secret : NULL,
 			       .token_bytes = token ? strlen(secret) : 0,
 			       .own_host = "page.example",
+			       .hosts = {.items = hosts, .count = 2},
 			       .graphs = controls ? scratch : NULL};
 	snprintf(driver->where, sizeof(driver->where), "127.0.0.1:57777");
 	snprintf(driver->why, sizeof(driver->why), "the peer closed the connection");
@@ -376,8 +387,8 @@ static void end_web(void)
 
 static void strangers_ask(void)
 {
-	static const char *const flags[] = {"t", "tn", "te", "t6", "tx", "th",
-					    "",  "b",  "B",  "c",  "C"};
+	static const char *const flags[] = {"t",  "tn", "te", "t6", "tx", "th", "t4", "ti", "tI",
+					    "ta", "",   "b",  "B",  "c",  "C",  "k",  "K"};
 
 	begin_web(false, false);
 	step();
