@@ -57,6 +57,8 @@ $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
 $(B)/tests/unit/test_trace_take: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
 $(B)/tests/unit/test_trace_waits: $(B)/obj/fragctl/trace_waits.o
+$(B)/tests/unit/test_trace_write: $(addprefix $(B)/obj/fragctl/,perfetto.o trace_join.o trace_take.o \
+	trace_waits.o trace_write.o)
 $(B)/tests/unit/test_promise: $(addprefix $(B)/obj/fragctl/,promise.o json.o top_lines.o)
 $(B)/tests/unit/test_roles: $(addprefix $(B)/obj/fragctl/,fail.o json.o roles.o)
 # Whole verbs, with a driver that the test plays.
