@@ -249,6 +249,54 @@ EDGE_TEST(messages_that_meet_a_close_are_counted, .capacity = 4)
 	check_balance(pair, 0);
 }
 
+/*
+ * The account of a receiver whose counts nobody has calls delivered what its sender saw confirmed:
+ * what the close drops is not, wherever the close meets it.
+ */
+static void close_confirms_nothing(const struct kind *kind, enum frag_policy policy, int turns)
+{
+	struct pair pair = {.capacity = 4, .policy = policy};
+	uint64_t delivered, stamp, queued = policy == FRAG_POLICY_BLOCK ? 0 : pair.capacity;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 4; i++)
+		send_value(&pair, i);
+	pair_settle(&pair);
+	cr_assert_eq(take_value(&pair), 0);
+	for (int i = 0; i < turns; i++)
+		pair_turn(&pair);
+	while (policy != FRAG_POLICY_BLOCK && fragi_rx_available(pair.rx) < pair.capacity) {
+		send_value(&pair, 4);
+		pair_settle(&pair);
+	}
+	if (fragi_rx_available(pair.rx) > 0)
+		fragi_rx_drop_last(pair.rx, fragi_rx_hold(pair.rx, &stamp), FRAGI_DROP_STOPPED);
+	(turns % 2 == 0 ? fragi_rx_close : fragi_rx_stop)(pair.rx);
+	for (int i = 5; i < 30 && !is_done(&pair); i++) {
+		if (room(&pair) > 0)
+			send_value(&pair, i);
+		pair_turn(&pair);
+	}
+	cr_assert(pair_until(&pair, is_done));
+	pair_settle(&pair);
+	delivered = atomic_load(&pair.rx_row->delivered);
+	cr_assert_eq(delivered, 1);
+	if (is_between_hosts(kind))
+		cr_expect_leq(atomic_load(&pair.tx_row->confirmed), delivered + queued,
+			      "%d turns: %llu confirmed", turns,
+			      (unsigned long long)atomic_load(&pair.tx_row->confirmed));
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+KIND_TEST(what_a_close_drops_is_not_confirmed)
+{
+	for (int turns = 0; turns < 4; turns++) {
+		close_confirms_nothing(kind, FRAG_POLICY_BLOCK, turns);
+		close_confirms_nothing(kind, FRAG_POLICY_POP, turns);
+	}
+}
+
 KIND_TEST(what_is_left_at_the_end_is_stopped)
 {
 	struct pair pair = {.capacity = 4};

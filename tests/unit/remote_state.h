@@ -52,7 +52,7 @@ static inline void state_of_tx(const struct fragi_remote_tx *t)
 	STATE(t->edge.link), STATE(t->kicked), STATE(t->closing), STATE(t->at_send);
 	STATE_HAS(t->held), STATE_HAS(t->awaited), STATE(t->gpu_failed), STATE(t->awaiting);
 	STATE(t->under_way), STATE(t->close_sent), STATE(t->before), STATE(t->before_bytes);
-	STATE(t->confirmed_before), STATE(t->dropped_before), state_of_layout(&t->layout);
+	STATE(t->dropped_before), state_of_layout(&t->layout);
 	STATE(t->window.posted), STATE(t->window.posted_bytes), STATE(t->window.credited);
 	STATE(t->window.credited_bytes), STATE(t->window.sent), STATE(t->window.sent_bytes);
 	STATE(t->window.dropped), STATE(t->window.dropped_bytes), STATE(t->window.wanted);

@@ -552,8 +552,6 @@ static bool changes_its_mind(void)
 static bool is_asked(void)
 {
 	for (int i = 0; i < 2; i++) {
-		uint64_t sent = 0, confirmed = 0;
-
 		if (sides[i].remote == NULL)
 			continue;
 		fprintf(out, "side %d: epoch %" PRIu64 "%s%s%s, flows", i,
@@ -563,9 +561,10 @@ static bool is_asked(void)
 			fragi_remote_yields(sides[i].remote) ? ", yields" : "");
 		for (const struct flow *flow = flows; flow < flows + FLOWS; flow++) {
 			if (flow->from == i) {
-				fragi_remote_tx_before(flow->tx, &sent, &confirmed);
-				fprintf(out, " %u, before %" PRIu64 " %" PRIu64 "%s;",
-					fragi_remote_tx_kept(flow->tx), sent, confirmed,
+				fprintf(out, " %u, before %" PRIu64 ", credited %" PRIu64 "%s;",
+					fragi_remote_tx_kept(flow->tx),
+					fragi_remote_tx_before(flow->tx),
+					fragi_remote_tx_credited(flow->tx),
 					flow->tx->receiver_done ? ", done" : "");
 			} else {
 				fprintf(out, " %u, before %" PRIu64 ";",

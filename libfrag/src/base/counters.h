@@ -36,7 +36,7 @@
 	X(sent, SHOWN, "Messages emitted.")                                                        \
 	X(first_ns, INTERNAL, "CLOCK_MONOTONIC of the first emit; 0: none yet.")                   \
 	X(bytes, SHOWN, "Bytes of the messages emitted.")                                          \
-	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")                  \
+	X(confirmed, INTERNAL, "Between hosts: messages whose credit came ahead of DONE.")         \
 	X(copied_out, INTERNAL, "Between hosts: bytes of tensors that this host copied.")          \
 	X(gpu_mapped, INTERNAL, "Between hosts: messages whose GPU memory was handed over.")       \
 	X(gpu_staged, INTERNAL, "Between hosts: messages whose GPU memory was copied first.")      \

@@ -146,6 +146,11 @@ void fragi_rx_drop(struct fragi_rx *rx, struct frag_message *message, enum fragi
 	fragi_notify_call(rx->taken);
 }
 
+void fragi_rx_drop_last(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason)
+{
+	drop(rx, message, reason, true);
+}
+
 static void rx_close(struct fragi_rx *rx, enum fragi_drop reason)
 {
 	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed))

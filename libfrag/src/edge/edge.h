@@ -108,6 +108,9 @@ FRAGI_API void fragi_rx_settle(struct fragi_rx *rx, uint64_t stamp, uint64_t now
 /* Taking side: a message that is held is dropped. Takes it. */
 FRAGI_API void fragi_rx_drop(struct fragi_rx *rx, struct frag_message *message,
 			     enum fragi_drop reason);
+/* The same of an input that closes next, which tells the sender of all that is dropped with it. */
+FRAGI_API void fragi_rx_drop_last(struct fragi_rx *rx, struct frag_message *message,
+				  enum fragi_drop reason);
 
 static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 {

@@ -188,12 +188,11 @@ static bool add_end(const struct fragi_run *run, struct fragi_trace_chunk *chunk
 		.flow = end->flow,
 	};
 	char own[3 * FRAG_NAME_MAX + 3];
-	uint64_t confirmed;
 
 	snprintf(own, sizeof(own), "%s.%s", op->subject, op->ports[end->port].name);
 	fragi_pump_lock(run->pump);
 	if (end->tx != NULL) {
-		fragi_remote_tx_before(end->tx, &flow.before, &confirmed);
+		flow.before = fragi_remote_tx_before(end->tx);
 		flow.link = fragi_remote_tx_link(end->tx);
 	} else {
 		flow.before = fragi_remote_rx_before(end->rx);

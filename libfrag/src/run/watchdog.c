@@ -206,14 +206,11 @@ static void count_sender(const struct fragi_tx *tx, uint32_t flow,
 			 struct fragi_in_flight *in_flight)
 {
 	const struct fragi_flow_row *row = tx->row;
-	uint64_t credit = atomic_load_explicit(&row->confirmed, memory_order_acquire);
 	uint64_t sent = atomic_load_explicit(&row->sent, memory_order_acquire);
-	uint64_t sent_before, credit_before;
 
-	fragi_remote_tx_before(tx, &sent_before, &credit_before);
 	fragi_in_flight_sender(in_flight, flow, fragi_remote_tx_link(tx),
-			       sent - dropped(row->tx_dropped) - sent_before,
-			       atomic_load(&tx->closed), credit - credit_before,
+			       sent - dropped(row->tx_dropped) - fragi_remote_tx_before(tx),
+			       atomic_load(&tx->closed), fragi_remote_tx_credited(tx),
 			       atomic_load(&tx->receiver_done));
 }
 

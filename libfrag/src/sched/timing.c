@@ -482,8 +482,9 @@ void fragi_timing_end(struct fragi_exec *exec, bool stopped)
 		struct fragi_lane *lane = &timing->lanes[i];
 
 		if (lane->held != NULL)
-			fragi_lane_drop(lane,
-					stopped ? FRAGI_DROP_STOPPED : FRAGI_DROP_RECEIVER_DONE);
+			fragi_rx_drop_last(lane->rx, lane->held,
+					   stopped ? FRAGI_DROP_STOPPED : FRAGI_DROP_RECEIVER_DONE);
+		lane->held = NULL;
 		frag_message_unref(lane->last);
 		lane->last = NULL;
 	}

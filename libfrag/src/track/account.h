@@ -13,7 +13,9 @@
  * counters lie beyond what it last reported, by at most what the window lets be open: `lost` is
  * then counted up to that bound, so that it may exceed the truth by at most the window and never
  * falls short of it, and what must have been sent or settled meanwhile is added to sent and
- * delivered. An end that never reported may have had a whole window open as well. The sum always
+ * delivered. An end that never reported may have had a whole window open as well. What a receiver
+ * dropped because it was stopped, and nobody has the count of, is lost by this sum; what it dropped
+ * by its policy or the timing of its inputs after its last report is delivered. The sum always
  * balances, and the summary also gets the other ends of the ranges in which the truth lies.
  * As long as an end is open, nothing is assumed: the sum is that of the last reports, `lost` is
  * what is lost for certain, and everything else that is missing is in flight. So none of sent,

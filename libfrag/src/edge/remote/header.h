@@ -20,6 +20,9 @@
  * SYNC: the count that the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that
  * have been given back so far. publish time: CLOCK_MONOTONIC of the sending node.
  *
+ * CREDIT ahead of DONE is for messages that the receiving operator took, and behind DONE for those
+ * that were dropped because it had ended.
+ *
  * A BEAT to a host that reads another clock asks for its time (clock.c). publish time: when it was
  * sent; sequence, bodies: what CLOCK_REALTIME and CLOCK_TAI of the sender are ahead of
  * CLOCK_MONOTONIC, ns, signed; descriptors: how often that has stepped, times 2^16, and its rate

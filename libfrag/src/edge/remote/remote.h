@@ -143,12 +143,16 @@ FRAGI_API bool fragi_remote_peer_ahead(const struct fragi_remote_peer *peer, int
 				       int64_t *out_ahead_ns, int64_t *out_error_ns);
 
 /*
- * What an end counted in older epochs of its peer: messages sent and confirmed, and messages that
- * arrived. Under the pump's lock.
+ * What an end counted in older epochs of its peer: messages that were sent, or arrived. Under the
+ * pump's lock.
  */
-FRAGI_API void fragi_remote_tx_before(const struct fragi_tx *tx, uint64_t *out_sent,
-				      uint64_t *out_confirmed);
+FRAGI_API uint64_t fragi_remote_tx_before(const struct fragi_tx *tx);
 FRAGI_API uint64_t fragi_remote_rx_before(const struct fragi_rx *rx);
+/*
+ * Messages whose credit came back in the present epoch of the peer, also behind its DONE. Under the
+ * pump's lock.
+ */
+FRAGI_API uint64_t fragi_remote_tx_credited(const struct fragi_tx *tx);
 /*
  * Which two processes an end has counted for since: the sum of their epochs, the same at both ends,
  * which grows with each successor of either. Under the pump's lock.

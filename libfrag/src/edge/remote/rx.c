@@ -56,18 +56,29 @@ static void rx_closed(struct fragi_rx *base)
 
 /* The holder of the lock. */
 
+/*
+ * The operator has ended. The credit of what it took goes ahead of DONE, and that of what was
+ * dropped comes behind it, so that the sender knows them apart. Without DONE none comes: what a
+ * process that is to be followed by another one drops was not received.
+ */
+static void end_credit(struct fragi_remote_rx *rx)
+{
+	if (!rx->done_sent)
+		fragi_remote_rx_return_credit(rx, true); /* may deliver, and so come here again */
+	if (!rx->done_sent && !atomic_load(&fragi_remote_of(rx->edge.endpoint)->keeps_open)) {
+		rx->done_sent = true;
+		fragi_remote_send_control(&rx->edge, FRAGI_KIND_DONE, 0, 0, 0);
+	}
+	if (rx->done_sent)
+		fragi_remote_rx_consume_delivered(rx);
+}
+
 void fragi_remote_rx_settle(struct fragi_remote_rx *rx)
 {
 	if (!fragi_remote_endpoint_is_up(rx->edge.endpoint))
 		return;
-	if (atomic_load(&rx->done)) {
-		fragi_remote_rx_consume_delivered(rx);
-		if (!rx->done_sent &&
-		    !atomic_load(&fragi_remote_of(rx->edge.endpoint)->keeps_open)) {
-			rx->done_sent = true;
-			fragi_remote_send_control(&rx->edge, FRAGI_KIND_DONE, 0, 0, 0);
-		}
-	}
+	if (atomic_load(&rx->done))
+		end_credit(rx);
 	fragi_remote_rx_return_credit(rx, true);
 }
 
@@ -130,7 +141,7 @@ static inline void deliver_one(struct fragi_remote_rx *rx, struct frag_message *
 static void delivered(struct fragi_remote_rx *rx)
 {
 	if (atomic_load(&rx->done))
-		fragi_remote_rx_consume_delivered(rx);
+		end_credit(rx);
 	else if (!rx->blocking)
 		while (atomic_load_explicit(&rx->window.consumed, memory_order_relaxed) != rx->next)
 			fragi_remote_rx_consume(rx);

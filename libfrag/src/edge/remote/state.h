@@ -172,8 +172,8 @@ struct fragi_remote_tx {
 	_Atomic uint32_t awaiting; /* reports of such work that are to come, on any thread */
 	uint32_t under_way;        /* sends */
 	bool close_sent;
-	/* sent and confirmed in older epochs of the peer: messages of this one count from 0 */
-	uint64_t before, before_bytes, confirmed_before;
+	/* sent in older epochs of the peer: messages of this one count from 0 */
+	uint64_t before, before_bytes;
 	uint64_t dropped_before;           /* of these, counted as sent but dropped */
 	struct fragi_remote_layout layout; /* the holder's */
 };

@@ -353,7 +353,9 @@ void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, ui
 					   "gave back credit that it never had");
 		return;
 	}
-	fragi_count(&tx->tx.row->confirmed, messages - before);
+	/* Behind DONE comes the credit of what the receiver has dropped. */
+	if (!atomic_load_explicit(&tx->tx.receiver_done, memory_order_relaxed))
+		fragi_count(&tx->tx.row->confirmed, messages - before);
 	fragi_remote_tx_transmit(tx);
 	notify_room(tx);
 }
@@ -374,18 +376,22 @@ void fragi_remote_tx_restart(struct fragi_remote_tx *tx)
 	tx->dropped_before += fragi_window_restart_tx(&tx->window);
 	tx->before = tx->window.sent;
 	tx->before_bytes = tx->window.sent_bytes;
-	tx->confirmed_before = atomic_load_explicit(&tx->tx.row->confirmed, memory_order_relaxed);
 	atomic_store_explicit(&tx->tx.receiver_done, false, memory_order_release);
 	notify_room(tx);
 }
 
-void fragi_remote_tx_before(const struct fragi_tx *base, uint64_t *out_sent,
-			    uint64_t *out_confirmed)
+uint64_t fragi_remote_tx_before(const struct fragi_tx *base)
 {
 	const struct fragi_remote_tx *tx = tx_of(base);
 
-	*out_sent = tx->before - tx->dropped_before;
-	*out_confirmed = tx->confirmed_before;
+	return tx->before - tx->dropped_before;
+}
+
+uint64_t fragi_remote_tx_credited(const struct fragi_tx *base)
+{
+	const struct fragi_remote_tx *tx = tx_of(base);
+
+	return atomic_load_explicit(&tx->window.credited, memory_order_relaxed) - tx->before;
 }
 
 uint64_t fragi_remote_tx_link(const struct fragi_tx *base)
