@@ -44,7 +44,7 @@ static const char schema[] =
 static const char placements[] =
 	"CREATE TABLE IF NOT EXISTS placements (run INTEGER PRIMARY KEY, workers TEXT NOT NULL) "
 	"STRICT;"
-	"DELETE FROM placements WHERE run NOT IN (SELECT run FROM runs WHERE outcome IS NULL);";
+	"DELETE FROM placements WHERE run NOT IN (SELECT run FROM runs);";
 /*
  * The table of drained workers has no version of its own: a driverd that does not know it leaves it
  * as it is.

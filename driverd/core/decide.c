@@ -350,12 +350,12 @@ static void end(struct drv_app *app)
 	if (!core->config.adopts || !core->config.keeps_state ||
 	    app->kept.state != DRV_KEPT_ACCEPTED)
 		report_end(app);
-	drv_lease_record_outstanding(app);
 	drv_start_release(app);
 	if (app->kept.state == DRV_KEPT_ACCEPTED)
 		drv_history_end(app);
 	else
 		drv_command_refused(app);
+	drv_lease_record_outstanding(app);
 	drv_emit(core, &(struct drv_action){
 			       .kind = DRV_DO_ENDED, .app = app->id, .summary = &app->summary});
 }

@@ -584,13 +584,25 @@ static inline bool is_undrained_later(const struct life *l, size_t at)
 	return false;
 }
 
+/* Where a run is placed is kept until its end, or longer if it is noted after that. */
+static inline bool is_placed_later(const struct life *l, size_t at)
+{
+	for (size_t i = at + 1; i < l->disk_count; i++)
+		if (l->disk[i].record.run == l->disk[at].record.run &&
+		    (l->disk[i].record.kind == DRV_RECORD_PLACED ||
+		     l->disk[i].record.kind == DRV_RECORD_END ||
+		     l->disk[i].record.kind == DRV_RECORD_FORGOTTEN))
+			return true;
+	return false;
+}
+
 static inline void restore_disk(struct life *l)
 {
 	uint64_t first = 0;
 
 	for (size_t i = 0; i < l->disk_count; i++)
 		if (l->disk[i].record.kind == DRV_RECORD_NUMBERS ||
-		    l->disk[i].record.kind == DRV_RECORD_PLACED)
+		    (l->disk[i].record.kind == DRV_RECORD_PLACED && !is_placed_later(l, i)))
 			(void)drv_core_restore(l->w->core, &l->disk[i].record);
 	for (size_t i = 0; i < l->disk_count; i++) {
 		if (l->disk[i].record.kind == DRV_RECORD_RUN)

@@ -340,6 +340,7 @@ Test(driver_store, what_is_said_anew_replaces_what_waits)
 	drv_database_close(database);
 }
 
+/* Unless that is noted once more: hosts of it may run on. */
 Test(driver_store, where_a_run_is_placed_is_forgotten_with_its_end)
 {
 	const struct drv_record records[] = {
@@ -352,6 +353,7 @@ Test(driver_store, where_a_run_is_placed_is_forgotten_with_its_end)
 		end_of(1),
 		{.kind = DRV_RECORD_FORGOTTEN, .run = 2},
 	};
+	const struct drv_record again = records[3];
 	struct frag_err err = FRAG_ERR_INIT;
 	struct drv_database *database;
 
@@ -361,5 +363,11 @@ Test(driver_store, where_a_run_is_placed_is_forgotten_with_its_end)
 		cr_assert_eq(drv_database_put(database, &records[i], &err), 0, "%s", err.text);
 	cr_assert_eq(drv_database_end(database, &err), 0);
 	cr_expect_eq(tell(database).of_kind[DRV_RECORD_PLACED], 1, "while it is open");
+	cr_assert_eq(drv_database_begin(database, &err), 0);
+	cr_assert_eq(drv_database_put(database, &again, &err), 0, "%s", err.text);
+	cr_assert_eq(drv_database_end(database, &err), 0);
+	drv_database_close(database);
+	cr_assert_eq(drv_database_open(folder, &database, &err), 0, "%s", err.text);
+	cr_expect_eq(tell(database).of_kind[DRV_RECORD_PLACED], 2, "the next driver reads it");
 	drv_database_close(database);
 }

@@ -50,8 +50,9 @@ static inline void state_of_worker(const struct wrk_core *c)
 	STATE_TEXT(c->served_proof), STATE_HAS(c->source), STATE(c->kept_count);
 	STATE(c->last_epoch), STATE(c->kept_bytes), STATE(c->beat_ns), STATE(c->dead_ns);
 	STATE(c->real_ns), STATE(c->lease_sent_ns), STATE(c->lease_from_ns);
-	STATE(c->driver_leaves), STATE(c->beaten_ns), STATE(c->reads_first), STATE(c->heard_ns);
-	STATE(c->beat_at_ns), STATE(c->wait_until_ns), STATE(c->backoff_ns), STATE(c->lost_ns);
+	STATE(c->driver_leaves), STATE(c->beaten_ns), STATE(c->read_ns), STATE(c->is_deferred);
+	STATE(c->heard_ns), STATE(c->beat_at_ns), STATE(c->wait_until_ns), STATE(c->backoff_ns);
+	STATE(c->lost_ns);
 	STATE_TEXT(c->refusal), STATE(c->deadline_ns), STATE(c->waiting_logged);
 	STATE(c->unanswered_logged), STATE(c->refusal_logged), STATE(c->random);
 	STATE_TEXT(c->address), STATE_TEXT(c->local), STATE_TEXT(c->waits_for), STATE(c->has_gpus);

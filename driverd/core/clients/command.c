@@ -237,6 +237,8 @@ void drv_command_accepted(struct drv_app *app)
 
 	app->kept.state = DRV_KEPT_ACCEPTED;
 	drv_lines_begin(app->core, drv_app_name(app));
+	if (app->adopting == NULL)
+		drv_lease_record_ended(app);
 	drv_history_supersede(&app->core->history, drv_app_name(app));
 	if (app->adopting != NULL)
 		return;

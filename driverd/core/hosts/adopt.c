@@ -117,12 +117,13 @@ static void begin(struct drv_app *app)
 	drv_app_begin(app);
 }
 
-static const struct drv_placed *placed_on(const struct drv_core *core, uint64_t run)
+const struct drv_placed *drv_adopt_placed_of(const struct drv_core *core, uint64_t run)
 {
-	for (const struct drv_placed *placed = core->placed; placed != NULL; placed = placed->next)
-		if (placed->run == run)
-			return placed->count != 0 ? placed : NULL;
-	return NULL;
+	const struct drv_placed *placed = core->placed;
+
+	while (placed != NULL && placed->run != run)
+		placed = placed->next;
+	return placed;
 }
 
 void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
@@ -158,6 +159,14 @@ static const struct drv_session *reported(const struct drv_core *core, const cha
 		    drv_session_is_alike(core->sessions[i]->name, name))
 			return NULL;
 	return drv_session_worker(core, name);
+}
+
+bool drv_adopt_have_reported(const struct drv_core *core, const struct drv_placed *placed)
+{
+	for (uint32_t i = 0; i < placed->count; i++)
+		if (reported(core, placed->at[i].worker) == NULL)
+			return false;
+	return true;
 }
 
 bool drv_adopt_all_have_reported(const struct drv_app *app)
@@ -196,7 +205,7 @@ enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct d
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 {
-	const struct drv_placed *placed = placed_on(core, ended->run);
+	const struct drv_placed *placed = drv_adopt_placed_of(core, ended->run);
 	struct drv_app *app =
 		core->config.adopts ? drv_app_create_again(core, ended, ended->run) : NULL;
 
@@ -206,7 +215,7 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 	begin(app);
 	if (app->adopting != NULL) {
 		app->adopting->is_kept = true;
-		app->adopting->placed = placed;
+		app->adopting->placed = placed != NULL && placed->count != 0 ? placed : NULL;
 	}
 	drv_history_take(&core->history, ended);
 	if (core->stops > 0) /* as what was taken up by then */
@@ -443,6 +452,7 @@ static bool take_report(struct drv_host *host, struct drv_session *session,
 /* The process is none of its host. */
 static void refuse(struct drv_session *session, const struct fw_message *message)
 {
+	drv_lease_reported(session->core, message->run);
 	if (is_told_later(session->core, message->run))
 		return;
 	drv_log(session->core, FRAGI_LOG_WARN, message->report.create.application,

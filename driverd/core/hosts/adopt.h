@@ -82,6 +82,10 @@ struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at);
 void drv_adopt_forget(struct drv_process *process);
 /* The worker is to end what it has reported, and to forget its run if that is over. */
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report);
+/* Where hosts of that run were, as an earlier driver has noted; NULL: it has not. */
+const struct drv_placed *drv_adopt_placed_of(const struct drv_core *core, uint64_t run);
+/* Whether all these workers are there, and have reported. */
+bool drv_adopt_have_reported(const struct drv_core *core, const struct drv_placed *placed);
 /* Whether all workers that may run hosts of it are known, there, and have reported. */
 bool drv_adopt_all_have_reported(const struct drv_app *app);
 /* Whether that worker is where a driver before has noted last that it runs the host. */

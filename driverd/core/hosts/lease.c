@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/hosts/adopt.h>
 #include <driverd/core/state.h>
 
 #include <assert.h>
@@ -27,6 +28,8 @@
 struct drv_outstanding {
 	struct drv_outstanding *next;
 	int64_t until_ns;
+	/* of a run that an earlier driver has seen end: when all these are here it is over, too */
+	const struct drv_placed *placed; /* NULL: until_ns alone counts */
 	char name[];
 };
 
@@ -79,7 +82,7 @@ int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, ui
 		       : 0;
 }
 
-static void remember(struct drv_app *app, int64_t until_ns)
+static void remember(struct drv_app *app, int64_t until_ns, const struct drv_placed *placed)
 {
 	const char *name = drv_app_name(app);
 	struct drv_outstanding *one;
@@ -94,12 +97,13 @@ static void remember(struct drv_app *app, int64_t until_ns)
 		return;
 	}
 	one->until_ns = until_ns;
+	one->placed = placed;
 	strcpy(one->name, name);
 	one->next = app->core->outstanding;
 	app->core->outstanding = one;
 }
 
-void drv_lease_record_earlier(struct drv_app *app)
+static void record_earlier(struct drv_app *app, const struct drv_placed *placed)
 {
 	int64_t longest_ns = 0;
 
@@ -107,7 +111,30 @@ void drv_lease_record_earlier(struct drv_app *app)
 		if (app->spec->fragments[f].on_failure.lease_ns > longest_ns)
 			longest_ns = app->spec->fragments[f].on_failure.lease_ns;
 	if (longest_ns > 0)
-		remember(app, drv_lease_of_earlier_driver(app->core, longest_ns));
+		remember(app, drv_lease_of_earlier_driver(app->core, longest_ns), placed);
+}
+
+void drv_lease_record_earlier(struct drv_app *app)
+{
+	record_earlier(app, NULL);
+}
+
+void drv_lease_record_ended(struct drv_app *app)
+{
+	const struct drv_core *core = app->core;
+	const struct drv_ended *last = drv_history_named(&core->history, drv_app_name(app));
+	const struct drv_placed *placed =
+		last != NULL && last->is_earlier ? drv_adopt_placed_of(core, last->run) : NULL;
+
+	if (placed != NULL)
+		record_earlier(app, placed->count != 0 ? placed : NULL);
+}
+
+void drv_lease_reported(struct drv_core *core, uint64_t run)
+{
+	for (struct drv_outstanding *one = core->outstanding; one != NULL; one = one->next)
+		if (one->placed != NULL && one->placed->run == run)
+			one->placed = NULL;
 }
 
 void drv_lease_record_outstanding(struct drv_app *app)
@@ -117,7 +144,10 @@ void drv_lease_record_outstanding(struct drv_app *app)
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].lease_over_ns > until_ns)
 			until_ns = app->hosts[i].lease_over_ns;
-	remember(app, until_ns);
+	if (until_ns <= app->core->now_ns)
+		return;
+	remember(app, until_ns, NULL);
+	drv_persist_placed(app);
 }
 
 /* Returns until when a host of that name may run, and forgets the leases that are over. */
@@ -129,7 +159,8 @@ static int64_t outstanding_until(struct drv_core *core, const char *name)
 	while (*at != NULL) {
 		struct drv_outstanding *one = *at;
 
-		if (one->until_ns <= core->now_ns) {
+		if (one->until_ns <= core->now_ns ||
+		    (one->placed != NULL && drv_adopt_have_reported(core, one->placed))) {
 			*at = one->next;
 			fragi_free(one);
 			continue;

@@ -23,7 +23,17 @@ int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_n
 int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch);
 /* Records that an earlier driver may have left hosts of the application running. */
 void drv_lease_record_earlier(struct drv_app *app);
-/* Records the application's leases as it ends: hosts out of reach may still run. */
+/*
+ * The same, where the last run of its name has ended with an earlier driver, which noted that hosts
+ * of it were out of reach: until their workers are here, and have none of them.
+ */
+void drv_lease_record_ended(struct drv_app *app);
+/* A worker has a host of that run, whose end nobody has seen. */
+void drv_lease_reported(struct drv_core *core, uint64_t run);
+/*
+ * Records the application's leases as it ends, also for the next driver: hosts out of reach may
+ * still run. Its end has been recorded.
+ */
 void drv_lease_record_outstanding(struct drv_app *app);
 /*
  * Whether the application may not be placed yet, because of leases of an earlier run of its name.

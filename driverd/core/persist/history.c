@@ -384,6 +384,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 	if (ended->is_cut) {
 		r = encode_cut(ended->name, ended);
 	} else {
+		ended->is_earlier = true;
 		ended->outcome = copy_of(record->outcome, record->outcome_bytes);
 		ended->outcome_bytes = record->outcome_bytes;
 		r = ended->outcome != NULL ? 0 : -ENOMEM;

@@ -34,6 +34,7 @@ struct drv_ended {
 	bool is_wanted;  /* it starts again with the next driver */
 	bool restarts;   /* it is to start again with this one */
 	bool is_cut;     /* it ended with its driver, which is still to be kept */
+	bool is_earlier; /* a driver before has seen its end */
 	bool is_untold;  /* its workers hear of it when that is on the disk */
 	uint64_t change; /* the last one that who awaits its end waits for */
 };
