@@ -214,7 +214,8 @@ static inline void state_of_driver(const struct drv_core *c)
 	for (size_t i = 0; i < c->foreign_count; i++)
 		STATE(c->foreign[i].first), STATE(c->foreign[i].last);
 	STATE_HAS(c->outstanding), STATE(c->born_ns), STATE(c->pause.sum_ns);
-	STATE(c->pause.end_ns), STATE(c->pause.beaten_ns), STATE(c->leaves);
+	STATE(c->pause.defers), STATE(c->leaves);
+	STATE(c->pause.defers), STATE(c->leaves);
 	STATE(c->workers_version), STATE(c->away_count), STATE(c->drained_count);
 	STATE(c->over_count), STATE_HAS(c->awake), STATE(c->last_run), STATE(c->last_epoch);
 	STATE(c->last_tap), STATE(c->given_run), STATE(c->last_change), STATE(c->settled_change);
