@@ -73,6 +73,11 @@ static void on_connected(void *arg, uint64_t id, const char *local_address, cons
 
 	(void)id;
 	(void)local_address;
+	if (renewal->looks) {
+		renewal->is_there = true;
+		finish(renewal);
+		return;
+	}
 	snprintf(renewal->proof, sizeof(renewal->proof), "%s", proof);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .minor = FW_PROTOCOL_MINOR,
@@ -92,6 +97,8 @@ static void on_failed(void *arg, uint64_t id, enum fragi_failure failure, const 
 
 	(void)id;
 	renewal->driver = NULL;
+	if (renewal->looks) /* again after the next refusal */
+		return;
 	if (failure == FRAGI_FAILURE_KEY_REFUSED)
 		not_taken(renewal, why);
 	else
@@ -103,7 +110,6 @@ static void on_refused(struct wrk_renewal *renewal, const struct fw_failure *fai
 	char name[512];
 
 	finish(renewal);
-	renewal->is_unsure = false;
 	if (failure->code != FRAGI_FAILURE_SESSION_REFUSED) {
 		not_taken(renewal, failure->sentence);
 	} else if (renewal->refused(renewal->arg, renewal->connection, failure->sentence)) {
@@ -148,11 +154,23 @@ static const struct wrk_driver_ops ops = {
 	.freed = on_freed,
 };
 
-/* present: the connection of the session */
-static void exchange(struct wrk_renewal *renewal, const struct wrk_driver *present)
+static int open_second(struct wrk_renewal *renewal, bool looks)
 {
 	const struct fw_connection_options options = {.tls = renewal->next,
 						      .users = renewal->users};
+	int r;
+
+	renewal->looks = looks;
+	r = wrk_driver_open(renewal->loop, renewal->address, 0, &options, &ops, renewal,
+			    &renewal->driver);
+	if (r < 0)
+		renewal->driver = NULL;
+	return r;
+}
+
+/* present: the connection of the session */
+static void exchange(struct wrk_renewal *renewal, const struct wrk_driver *present)
+{
 	const struct fw_key *key = fw_tls_own_key(renewal->next);
 	int r;
 
@@ -161,12 +179,9 @@ static void exchange(struct wrk_renewal *renewal, const struct wrk_driver *prese
 		use(renewal);
 		return;
 	}
-	r = wrk_driver_open(renewal->loop, renewal->address, 0, &options, &ops, renewal,
-			    &renewal->driver);
-	if (r < 0) {
-		renewal->driver = NULL;
+	r = open_second(renewal, false);
+	if (r < 0)
 		not_proven(renewal, frag_strerror(r));
-	}
 }
 
 void wrk_renewal_begin(struct wrk_renewal *renewal, struct fw_tls *next,
@@ -175,11 +190,12 @@ void wrk_renewal_begin(struct wrk_renewal *renewal, struct fw_tls *next,
 	finish(renewal);
 	forget(renewal);
 	renewal->next = next;
-	if (present == NULL || wrk_driver_identity(present)->name[0] == '\0')
+	renewal->is_there = false;
+	if (present == NULL && renewal->session == 0)
 		use(renewal);
-	else if (wrk_driver_id(present) == renewal->connection)
+	else if (present != NULL && wrk_driver_id(present) == renewal->connection)
 		exchange(renewal, present);
-	/* else its session begins: wrk_renewal_attached */
+	/* else wrk_renewal_attached or wrk_renewal_lost follows */
 }
 
 void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *session,
@@ -189,17 +205,33 @@ void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *
 	renewal->connection = wrk_driver_id(present);
 	memcpy(renewal->secret, session->secret, FW_SECRET_BYTES);
 	memcpy(renewal->binding, wrk_driver_identity(present)->binding, FW_BINDING_BYTES);
-	renewal->is_unsure = false;
+	renewal->is_unsure = renewal->is_there = false;
 	finish(renewal); /* it was about the session before */
 	if (renewal->next != NULL)
 		exchange(renewal, present);
 }
 
-void wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure)
+enum fragi_failure wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure)
 {
-	finish(renewal); /* it was about the connection that is lost */
-	if (failure == FRAGI_FAILURE_KEY_REFUSED && renewal->next != NULL)
+	const bool is_refused = failure == FRAGI_FAILURE_KEY_REFUSED;
+	char name[512];
+
+	if (!renewal->looks)
+		finish(renewal); /* it was about the connection that is lost */
+	if (renewal->next == NULL)
+		return failure;
+	if (renewal->session == 0) {
 		use(renewal);
+		return is_refused ? FRAGI_FAILURE_NONE : failure;
+	}
+	if (is_refused && renewal->is_there) {
+		log_info(NULL, "a driver proves the %s and refuses the one before, so it is used",
+			 next_name(renewal, name, sizeof(name)));
+		use(renewal);
+	} else if (is_refused && renewal->driver == NULL) {
+		(void)open_second(renewal, true);
+	}
+	return failure;
 }
 
 void wrk_renewal_end(struct wrk_renewal *renewal)

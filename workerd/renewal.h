@@ -17,8 +17,14 @@
  * - The driver does not take it, as after a typing mistake: it is forgotten.
  * - The connection is lost: it is tried again with the next session.
  *
- * Without a session, what was read is used at once; also when a driver does not take what was used
- * before. Zeroed: nothing is exchanged.
+ * Between two sessions what was read waits for the next one, since a session by something else is
+ * one with another driver for the hosts. If what is used is refused then, that may be a stranger's
+ * word. So a second connection looks whether there is a driver that proves what was read. If so,
+ * and what is used is refused once more, it is given up for what was read.
+ *
+ * Before the first session no driver has taken anything: what was read is used with the next
+ * connection, and exchanged if the one that is under way becomes a session. Zeroed: nothing is
+ * exchanged.
  */
 struct wrk_renewal {
 	/* constant */
@@ -36,7 +42,9 @@ struct wrk_renewal {
 	bool is_unsure; /* the driver may hold it by what was read before */
 	/* of the exchange */
 	struct fw_tls *next;       /* what was read, owned; NULL: it is in use, or forgotten */
-	struct wrk_driver *driver; /* its connection; NULL: there is none */
+	struct wrk_driver *driver; /* the second connection; NULL: there is none */
+	bool looks;                /* it is made without a session, after a refusal */
+	bool is_there;             /* since the last session, a driver has proven next so */
 	char proof[256];
 };
 
@@ -46,8 +54,11 @@ void wrk_renewal_attached(struct wrk_renewal *renewal, const struct fw_welcome *
 /* They were read again. Takes next. present: the connection to the driver; NULL: there is none. */
 void wrk_renewal_begin(struct wrk_renewal *renewal, struct fw_tls *next,
 		       const struct wrk_driver *present);
-/* A connection of a session has failed or is lost. */
-void wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure);
+/*
+ * The connection to the driver has failed, is lost or is left. Returns failure; NONE for a refusal
+ * that says nothing, as the next connection proves something else.
+ */
+enum fragi_failure wrk_renewal_lost(struct wrk_renewal *renewal, enum fragi_failure failure);
 /* Lets the loop end. */
 void wrk_renewal_end(struct wrk_renewal *renewal);
 

@@ -109,7 +109,7 @@ static void on_driver_failed(void *arg, uint64_t id, enum fragi_failure failure,
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_renewal_lost(&shell->renewal, failure);
+	failure = wrk_renewal_lost(&shell->renewal, failure);
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 							     .connection = id,
 							     .failure = failure,
@@ -130,7 +130,7 @@ static void on_driver_lost(void *arg, uint64_t id, enum fragi_failure failure, c
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_renewal_lost(&shell->renewal, failure);
+	failure = wrk_renewal_lost(&shell->renewal, failure);
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 							     .connection = id,
 							     .failure = failure,
@@ -181,6 +181,7 @@ static void shell_disconnect(void *arg, uint64_t id)
 
 	if (!is_present(shell, id))
 		return;
+	(void)wrk_renewal_lost(&shell->renewal, FRAGI_FAILURE_NONE);
 	wrk_driver_finish(shell->driver);
 	shell->driver = NULL;
 }

@@ -13,12 +13,21 @@ import thief
 
 
 class Cutting(middle.Middle):
-    """Ends the second connection in place of the driver's last word on it, WELCOME."""
+    """Ends the second connection in place of the driver's last word on it, WELCOME. While `refuses`
+    is set, he is a stranger who refuses every key: `refused` has what was offered."""
 
-    begun = 0
+    begun, refuses, refused = 0, False, b""
+
+    def _refuse(self, worker, driver):
+        self.refused += worker.recv(1 << 16)
+        worker.sendall(bytes((21, 3, 3, 0, 2, 2, 51)))  # a fatal alert: decrypt_error
+        self._close(worker, driver)
 
     def _begin(self, worker, driver):
         self.begun += 1
+        if self.refuses:
+            self._refuse(worker, driver)
+            return
         if self.begun != 2:
             super()._begin(worker, driver)
             return
@@ -52,21 +61,24 @@ class Exchange(victim.Keyed):
         with open(path, "w") as f:
             f.writelines(lines)
 
-    def begin_with(self, between):
+    def begin_with(self, between, knows_old=True, has_joined=True):
         """A driver and a worker, whose key is exchanged; between(driver's address, key): who stands
         between the two. Its file has the new key then, and the worker was told."""
         self.old, self.new = (self.line(self.new_key(name)) for name in ("old", "new"))
         good = self.line(self.key)
         own = self.new_key("own")
         self.put(own, self.old)
-        self.put(self.key, good, self.old)
+        self.put(self.key, good, *([self.old] if knows_old else []))
         self.d = self.start("driverd", "--address", "127.0.0.1:0", "--key-file", self.key)
         self.address = self.d.wait_line(r"listening on (\S+:\d+)").group(1)
         self.thief = between(self.address, self.old)
         self.addCleanup(self.thief.end)
         self.w = self.worker("--key-file", own, "--name", "w", address=self.thief.address)
-        self.d.wait_line("worker w joined from .* with the key old$")
-        self.put(self.key, good, self.old, self.new)
+        if has_joined:
+            self.d.wait_line("worker w joined from .* with the key old$")
+        else:
+            self.assertTrue(self.thief.holds.wait(cluster.PATIENCE_S))
+        self.put(self.key, good, *([self.old] if knows_old else []), self.new)
         self.hangup(self.d)
         self.put(own, self.new)
         self.hangup(self.w)
@@ -147,6 +159,31 @@ class Exchange(victim.Keyed):
         self.d = self.start("driverd", "--address", self.address, "--key-file", self.key)
         self.d.wait_line("worker w joined from .* with the key new$")
 
+    def test_a_stranger_who_refuses_the_old_key_does_not_bring_the_new_one(self):
+        """What runs belongs to a driver that the worker knows by the old one."""
+        self.lose_the_answer()
+        self.thief.refuses = True
+        self.thief._close(*self.thief._socks)
+        self.wait_until("both keys are refused", lambda: self.thief.refused.count(b"old") > 3 and
+                        self.thief.refused.count(b"new") > 1)
+        self.thief.refuses = False
+        self.w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.assertEqual(self.joined(), ["old", "old"])
+
+    def test_a_refused_exchange_does_not_hide_one_whose_answer_was_lost(self):
+        """The driver gives the key in the worker's file to clients only, and says so after HELLO."""
+        self.lose_the_answer()
+        _, name, _, secret = self.line(self.new_key("third")).split()
+        self.put(self.key, *self.without_old, self.old, "frag-key-1 %s client %s\n" % (name, secret))
+        self.hangup(self.d)
+        self.put(self.path("own.key"), "frag-key-1 %s worker %s\n" % (name, secret))
+        self.hangup(self.w)
+        self.w.wait_line("error keys: keeps the keys that it has: the driver does not take the key third of ")
+        self.put(self.path("own.key"), self.old)
+        self.hangup(self.w)
+        self.d.wait_line("worker w goes on with the key old in place of key new$")
+        self.assertEqual(self.joined(), ["old"])
+
     def test_a_file_that_is_read_while_the_session_begins_waits_for_it(self):
         """WELCOME is under way."""
         release, down = threading.Event(), []
@@ -162,3 +199,33 @@ class Exchange(victim.Keyed):
         release.set()
         self.w.wait_line("the driver takes the key new, and the session goes on with it$")
         self.assertEqual(self.joined(), ["old"])
+
+    def hold_the_handshake(self, **how):
+        """Of the first connection, until the worker has read its file again."""
+        class Holding(middle.Middle):
+            holds, release = threading.Event(), threading.Event()
+
+            def change_first(self, way, data):
+                if way == middle.DOWN:
+                    self.holds.set()
+                    self.release.wait(cluster.PATIENCE_S)
+                return data
+
+        def between(address, key):
+            held = Holding(address)
+            held.change = held.change_first
+            return held
+
+        self.begin_with(between, has_joined=False, **how)
+        self.assertEqual(self.joined(), [])
+        self.thief.release.set()
+
+    def test_a_file_that_is_read_during_the_handshake_waits_for_the_session(self):
+        self.hold_the_handshake()
+        self.w.wait_line("the driver takes the key new, and the session goes on with it$")
+        self.assertEqual(self.joined(), ["old"])
+
+    def test_a_first_key_that_is_refused_gives_way_to_the_one_read_meanwhile(self):
+        self.hold_the_handshake(knows_old=False)
+        self.d.wait_line("worker w joined from .* with the key new$")
+        self.assertEqual(self.joined(), ["new"])

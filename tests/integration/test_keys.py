@@ -506,6 +506,24 @@ class Rotation(KeyTest):
         self.runs_on()
         self.goes_on_at_the_next_driver(d, w)
 
+    def test_a_key_that_is_read_while_the_driver_is_away_is_exchanged_with_the_next_one(self):
+        """By another key the hosts' driver would be another one, and they would end."""
+        d, w = self.serve_one()
+        new = self.lines(self.new_key("new.key", "--name", "new", "--role", "worker"))
+        self.put(self.key, self.lines(self.key) + new)
+        d.kill()
+        d.wait()
+        w.wait_line("lost the driver")
+        self.put(self.own, new)
+        self.hangup(w)
+        w.wait_line("SIGHUP: has read ")
+        d = self.start("driverd", "--address", self.address, "--key-file", self.key)
+        d.wait_line("joined from .* with the key old$")
+        d.wait_line("goes on with the key new in place of key old$")
+        self.wait_until("it is adopted", lambda: re.search(r"(?m)^steady +running ", self.ask("list")))
+        self.runs_on()
+        self.goes_on_at_the_next_driver(d, w)
+
     def test_an_exchanged_key_is_revoked_although_the_old_one_is_there(self):
         d, w = self.serve_one()
         first = self.lines(self.key)
