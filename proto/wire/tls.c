@@ -340,6 +340,10 @@ static int shake_hands(struct session *session, struct frag_err *err)
 		r = fw_certificates_identify(session->ssl, &session->identity, err);
 	else if (SSL_session_reused(session->ssl) != 1 || !session->is_offered_known)
 		r = frag_err_set(err, -EKEYREJECTED, "it did not use a key");
+	else if (session->context->config.is_server &&
+		 !fw_tls_accepts(&session->context->tls, &session->identity))
+		r = frag_err_set(err, -EKEYREJECTED, "its key %s is no longer in the key file",
+				 session->offered);
 	if (r == 0 &&
 	    SSL_export_keying_material(session->ssl, session->identity.binding, FW_BINDING_BYTES,
 				       BINDING_LABEL, strlen(BINDING_LABEL), NULL, 0, 0) != 1)

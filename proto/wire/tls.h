@@ -63,7 +63,10 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
  * they held. Returns as create does.
  */
 int fw_tls_read_again(struct fw_tls *tls, struct fw_tls **out_next, struct frag_err *err);
-/* tls holds what next has read, which it takes; sessions that have begun are not touched. */
+/*
+ * tls holds what next has read, which it takes. Sessions whose handshake is over are not touched
+ * (fw_tls_accepts). A server ends a handshake whose key is gone.
+ */
 void fw_tls_replace(struct fw_tls *tls, struct fw_tls *next);
 /* The key that a client uses for its next session; NULL: it has a certificate. */
 const struct fw_key *fw_tls_own_key(const struct fw_tls *tls);

@@ -438,6 +438,32 @@ Test(wire_tls, a_file_that_is_read_again_brings_and_removes_keys)
 	end_fini(&server);
 }
 
+/* Else a handshake that a thief holds open would outlive the removal of the key that he has. */
+Test(wire_tls, a_key_that_is_removed_during_the_handshake_proves_nothing)
+{
+	static const char *const files[] = {FILE_A "frag-key-1 new any " SECRET_B "\n",
+					    "frag-key-1 new any " SECRET_B "\n"};
+	struct end client, server;
+
+	for (int is_gone = 0; is_gone < 2; is_gone++) {
+		end_init(&client, false, FILE_A);
+		end_init(&server, true, FILE_A);
+		advance(&client);
+		cr_assert_gt(move(&client, &server), 0);
+		advance(&server);
+		cr_assert_gt(move(&server, &client), 0);
+		key_file_write(&server.file, files[is_gone]);
+		cr_assert_eq(reload(server.tls, NULL), 0);
+		meet(&client, &server);
+		cr_expect_eq(identity(&server) == NULL, is_gone);
+		cr_expect_eq(server.r, is_gone ? -EKEYREJECTED : 0);
+		cr_expect_str_eq(server.sentence,
+				 is_gone ? "its key node7 is no longer in the key file" : "");
+		end_fini(&client);
+		end_fini(&server);
+	}
+}
+
 Test(wire_tls, a_worker_needs_a_key_for_workers)
 {
 	struct frag_err err = FRAG_ERR_INIT;
