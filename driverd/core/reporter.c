@@ -49,9 +49,10 @@ static const char *why_not(const struct drv_session *session, const struct fw_id
 {
 	const struct fw_identity *own = &session->identity;
 
+	if (exchanges_key(hello) && (identity == NULL || own->name[0] == '\0'))
+		return "there is no key to exchange; give --key-file to both sides";
 	if (exchanges_key(hello) &&
-	    (identity == NULL ||
-	     !fragi_secret_equal(own->binding, hello->binding, FW_BINDING_BYTES)))
+	    !fragi_secret_equal(own->binding, hello->binding, FW_BINDING_BYTES))
 		return drv_text(
 			session->core,
 			"its session is over another connection than here, so somebody who has the %s stands between; remove that one from the driver's file",

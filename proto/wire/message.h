@@ -21,6 +21,9 @@
  * Who sends what:
  *   worker, client, reporter -> driver   HELLO first; the driver answers WELCOME, or REFUSED and
  *                                      closes
+ *   worker -> driver           HELLO of a reporter with a binding, over a second connection: what
+ *                              that one proves is the key or certificate of its session from
+ *                              WELCOME on; nothing follows
  *   both                       BEAT
  *   worker -> driver           LEAVE, its last message
  *   driver -> worker           HOST_CREATE, HOST_KILL, APP_ENDED
@@ -59,7 +62,7 @@
  *                              with which that one is the host
  *   driver -> worker           HOST_ADOPTED: a host that was reported is its own now, so the beats
  *                              renew its lease; or its sums may lack something
- *   reporter -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
+ *   reporter -> driver         HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */

@@ -230,6 +230,8 @@ WORLD_TEST(driver_reporter, a_worker_exchanges_the_key_of_its_session, NULL)
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
+static const char no_key[] = "there is no key to exchange; give --key-file to both sides";
+
 WORLD_TEST(driver_reporter, a_key_that_is_proven_for_another_connection_is_not_taken, NULL)
 {
 	const struct fw_welcome *a = begin_with_key(w);
@@ -242,7 +244,7 @@ WORLD_TEST(driver_reporter, a_key_that_is_proven_for_another_connection_is_not_t
 		expect_refused(w, REPORTER),
 		"its session is over another connection than here, so somebody who has the key old stands between; remove that one from the driver's file");
 	exchange_hello(w, REPORTER + 1, a, NULL, FW_PROTOCOL_MINOR, old_key.binding);
-	expect_refused(w, REPORTER + 1);
+	cr_expect_str_eq(expect_refused(w, REPORTER + 1), no_key);
 	cr_expect_str_eq(key_of(w, 1), "old");
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
@@ -280,7 +282,7 @@ WORLD_TEST(driver_reporter, without_a_key_there_is_none_to_exchange, NULL)
 	const struct fw_welcome *a = begin(w);
 
 	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, binding);
-	expect_refused(w, REPORTER);
+	cr_expect_str_eq(expect_refused(w, REPORTER), no_key);
 	exchange_hello(w, REPORTER + 1, a, NULL, FW_PROTOCOL_MINOR, binding);
-	expect_refused(w, REPORTER + 1);
+	cr_expect_str_eq(expect_refused(w, REPORTER + 1), no_key);
 }
