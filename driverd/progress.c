@@ -64,5 +64,4 @@ void drv_progress_clear(struct drv_progress *progress)
 		return;
 	put("\033[K");
 	progress->is_shown = false;
-	progress->last[0] = '\0';
 }

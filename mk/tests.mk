@@ -65,6 +65,7 @@ $(B)/tests/unit/test_roles: $(addprefix $(B)/obj/fragctl/,fail.o json.o roles.o)
 $(B)/tests/unit/test_verbs: $(addprefix $(B)/obj/fragctl/,begin.o drain.o events.o fail.o \
 	filter.o health.o json.o logs.o look.o service.o service_print.o status.o stop.o swap.o \
 	table.o top_draw.o top_lines.o top_opened.o top_print.o top_window.o)
+$(B)/tests/unit/test_shell_parts: $(B)/obj/workerd/host/control.o
 $(B)/tests/unit/test_shm_ring: $(B)/obj/libfrag/modules/shm/ring.o
 $(B)/tests/unit/test_remote_lives: private ALL_LDFLAGS += -lcrypto
 $(B)/tests/unit/test_remote_lives: \
