@@ -31,9 +31,8 @@
 #define SIZE_MIN ((uint64_t)1 << 20) /* of a heap; a channel is smaller */
 
 struct block_class {
-	uint64_t *free;                         /* offsets, the newest last */
-	uint64_t *bare;                         /* the same without pages */
-	uint32_t free_count, bare_count, count; /* count: of all blocks, which has room in both */
+	uint64_t *free;             /* offsets, the newest last */
+	uint32_t free_count, count; /* count: of all blocks, for which there is room */
 };
 
 struct shm_heap {
