@@ -449,6 +449,8 @@ static void commands_come(void)
 	POST("tp", "POST /start", "small.yaml");
 	answer('A', FW_START_APP);
 	POST("tp", "POST /start", "none.yaml");
+	cr_assert_eq(chmod(at("small.yaml"), 0666), 0);
+	POST("tp", "POST /start", "small.yaml");
 	POST("tp", "POST /start", "../small.yaml");
 	POST("tp", "POST /start", ".hidden.yaml");
 	POST("tp", "POST /start", "notes.txt");
