@@ -43,8 +43,9 @@ static void tracker_dealloc(PyObject *object)
 static PyObject *tracker_path(PyObject *self, PyObject *number)
 {
 	const unsigned long i = PyLong_AsUnsignedLong(number);
-	const char *path =
-		PyErr_Occurred() == NULL ? frag_tracker_path(of(self), (uint32_t)i) : NULL;
+	const char *path = PyErr_Occurred() == NULL && i <= UINT32_MAX
+				   ? frag_tracker_path(of(self), (uint32_t)i)
+				   : NULL;
 
 	if (PyErr_Occurred() != NULL)
 		return NULL;
@@ -77,7 +78,7 @@ static PyObject *tracker_source(PyObject *self, PyObject *number)
 {
 	const unsigned long i = PyLong_AsUnsignedLong(number);
 	uint64_t messages = 0;
-	const char *name = PyErr_Occurred() == NULL
+	const char *name = PyErr_Occurred() == NULL && i <= UINT32_MAX
 				   ? frag_tracker_source(of(self), (uint32_t)i, &messages)
 				   : NULL;
 

@@ -38,7 +38,8 @@ def show(what, call, *args, **options):
     try:
         print(what, "->", text_of(call(*args, **options)))
     except BaseException as e:  # SystemExit, too
-        text = re.sub(r"0x[0-9a-f]+", "0x", str(e)).replace("\n", " / ")
+        text = re.sub(r"\.py:\d+", ".py", re.sub(r"0x[0-9a-f]+", "0x", str(e)))
+        text = text.replace("\n", " / ")
         print(what, "raises", type(e).__name__ + ":", text[:300])
 
 
@@ -458,6 +459,11 @@ def codecs():
         show("codec %s" % text_of(args[0]), frag.register_codec, *args)
 
 
-for section in (tensors, protocols, values, inside, parameters, ports, failing, graphs, codecs):
-    section()
-    sys.stdout.flush()
+def run(*sections):
+    for section in sections:
+        section()
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    run(tensors, protocols, values, inside, parameters, ports, failing, graphs, codecs)

@@ -40,6 +40,11 @@ Test(python_recorded, all_that_it_offers)
 	compare("recorded.py", "", "python/all");
 }
 
+Test(python_recorded, types_and_applications)
+{
+	compare("recorded_types.py", "", "python/types");
+}
+
 Test(python_recorded, each_call_that_fails)
 {
 	char path[PATH_MAX];
