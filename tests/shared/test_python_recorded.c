@@ -45,6 +45,11 @@ Test(python_recorded, types_and_applications)
 	compare("recorded_types.py", "", "python/types");
 }
 
+Test(python_recorded, holoscan)
+{
+	compare("recorded_holoscan.py", "", "python/holoscan");
+}
+
 Test(python_recorded, each_call_that_fails)
 {
 	char path[PATH_MAX];
