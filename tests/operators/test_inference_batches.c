@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inference_onnxruntime.h"
 
+#include "inference/backend.h"
+
 /* Gives a frame of one flow; its sequence is the value in it. */
 static void give_frame(struct frag_harness *h, const char *port, struct frag_tensor *t,
 		       uint64_t sequence)
@@ -183,6 +185,44 @@ Test(ops_onnxruntime, batches_may_differ_in_their_shape)
 		}
 	}
 	frag_harness_destroy(h);
+}
+
+/* When all flows but the last have two frames, the second look finds a batch nearly full. */
+Test(ops_onnxruntime, the_most_frames_that_a_tick_may_find)
+{
+	const int flows = 63;
+	char port[32], batch[512] = "{size: 64, cameras: [c0";
+	struct frag_harness *h;
+
+	for (int i = 1; i < flows; i++)
+		snprintf(batch + strlen(batch), sizeof(batch) - strlen(batch), ", c%d", i);
+	strcat(batch, "]}");
+	write_model(model_path, rows_models[0]);
+	h = make(FRAG_ARGS({"batch", batch}, {"inference_map", "{a: boxes}"}));
+	for (int i = 0; i < 2 * flows; i++) {
+		snprintf(port, sizeof(port), i % flows > 0 ? "receivers:%d" : "receivers",
+			 i % flows);
+		give_frame(h, port, host_rows(1, (float)i), (uint64_t)i);
+	}
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	for (int i = 0; i < 2 * flows; i++) {
+		snprintf(port, sizeof(port), "c%d", i % flows);
+		expect_frame(h, port, (uint64_t)i);
+	}
+	frag_harness_destroy(h);
+}
+
+Test(ops_onnxruntime, shapes_are_written_in_full)
+{
+	static const int64_t shape[] = {1, -1, 300000, 1000000, 3, 20000000, 65536, -1};
+	char text[INFERENCE_TEXT_SIZE];
+
+	inference_tensor_text((struct frag_dtype){FRAG_DTYPE_BFLOAT, 16, 1}, 8, shape, text);
+	cr_expect_str_eq(text, "bf16 [1, any, 300000, 1000000, 3, 20000000, 65536, any]");
+	inference_tensor_text((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, -1, shape, text);
+	cr_expect_str_eq(text, "f32 [any shape]");
+	inference_tensor_text((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 0, shape, text);
+	cr_expect_str_eq(text, "u8 []");
 }
 
 Test(ops_onnxruntime, bad_batches_are_refused)

@@ -76,7 +76,7 @@ static int prepare(struct format_converter *fc, struct frag_tick *tick, struct f
 
 static int check_alignment(struct frag_op *op, const struct frame *frame)
 {
-	if (((uintptr_t)frame->data | frame->row_bytes) % frame_element_bytes(frame) == 0)
+	if ((uintptr_t)frame->data % frame_element_bytes(frame) == 0)
 		return 0;
 	return frag_op_fail(
 		op, -EINVAL,
