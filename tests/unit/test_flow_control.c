@@ -552,7 +552,7 @@ static void fails_with(const char *bad, const char *flows, const char *sentence)
 		rig_run(&rig, &plugin, rig_graph(s, text));
 		cr_expect_eq(rig.failed, 1, "%s", bad);
 		cr_expect(strstr(rig.sentence, sentence) != NULL, "%s: %s", bad, rig.sentence);
-		cr_expect_eq(noted(1) + noted(2), 0);
+		cr_expect_eq((strstr(flows, "a -> b") != NULL ? noted(1) : 0) + noted(2), 0);
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
 	}
