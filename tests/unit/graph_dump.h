@@ -434,8 +434,15 @@ static inline void dump_diag(const char *what, const struct fragi_diag *diag)
 {
 	char line[1400];
 
-	for (size_t i = 0; i < diag->count; i++)
-		fprintf(dump, "%s%s\n", what, fragi_err_line(&diag->items[i], line, sizeof(line)));
+	for (size_t i = 0; i < diag->count; i++) {
+		const struct frag_err *err = &diag->items[i];
+
+		fprintf(dump, "%s%s", what, fragi_err_line(err, line, sizeof(line)));
+		dump_if(err->code != -EINVAL, strerrorname_np(-err->code));
+		if (err->failure != 0 || err->op[0] != '\0')
+			fprintf(dump, " (failure %d, %s)", err->failure, err->op);
+		fputc('\n', dump);
+	}
 	if (diag->beyond > 0)
 		fprintf(dump, "%sand %zu more\n", what, diag->beyond);
 }
