@@ -117,15 +117,14 @@ def _wait(run):
 def _give_up(run, plugin):
     """The program's own handler of a signal has raised: the run ends in order, a further one at
     once."""
-    is_over = False
-    while not is_over:
+    for _ in range(2):
         try:
             run.stop()
             _wait(run)
-            is_over = True
+            break
         except BaseException:  # what the first one raised counts
             pass
-    _close(run, plugin)
+    _close(run, plugin)  # ends at once what still runs
 
 
 def execute(run, plugin=None):

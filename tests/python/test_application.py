@@ -540,6 +540,32 @@ class Failures(unittest.TestCase):
         )
 
 
+class Stubborn:
+    """A run of which no call returns until it was stopped ten times."""
+
+    def __init__(self):
+        self.calls = []
+
+    def stop(self):
+        self.calls.append("stop")
+        if len(self.calls) <= 10:
+            raise RecursionError
+
+    def wait(self, timeout_ns):
+        return True
+
+    def close(self):
+        self.calls.append("close")
+
+
+class Ends(unittest.TestCase):
+    def test_what_raises_without_end_is_closed(self):
+        """In order, at once, and then it is destroyed."""
+        run = Stubborn()
+        frag._run._give_up(run, None)
+        self.assertEqual(run.calls, ["stop", "stop", "close"])
+
+
 class References(unittest.TestCase):
     def test_nothing_grows(self):
         """What a tick takes it gives back: objects, messages and the operators themselves."""
