@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A camera in whole applications. It is tests/camera/fake_camera.c, which is preloaded into hosts:
 it shows the clip of known content, and does as badly as FAKE_CAMERA says."""
+import json
 import os
 import re
 import signal
@@ -97,6 +98,28 @@ class Camera(cluster.ClusterTest):
         self.assertEqual(p.wait(), 0, p.stderr)
         self.assertIn("/dev/video99: a camera that is not there", p.stdout)
         self.assertNotIn("control", p.stdout)
+        p = self.start("fragctl", "cameras", "/dev/video99", "--controls", "-o", "json", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        [camera] = json.loads(p.stdout)["cameras"]
+        self.assertEqual([camera.pop(name) for name in ("device", "name", "driver", "bus", "stable_paths")],
+                         ["/dev/video99", "a camera that is not there", "fake", "usb-7", []])
+        sizes = [{"width": 480, "height": 320, "frame_rates": [25]}]
+        self.assertEqual(camera.pop("formats"), [{"pixel_format": name, "description": None, "sizes": sizes}
+                                                 for name in ("YUYV", "Y10", "RGGB")])
+        controls = camera.pop("controls")
+        self.assertEqual(camera, {})
+        self.assertEqual(controls[0], {"name": "brightness", "value": 0, "min": -64, "max": 64, "menu": []})
+        self.assertEqual(controls[3], {
+            "name": "power_line_frequency", "value": 0, "min": 0, "max": 2, "menu":
+            [{"value": n, "name": name} for n, name in enumerate(("Disabled", "50 Hz", "60 Hz"))]})
+        self.assertEqual(len(controls), 5)
+        p = self.start("fragctl", "cameras", "--output", "json", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertNotIn("controls", json.loads(p.stdout)["cameras"][-1])
+        p = self.start("fragctl", "cameras", "/dev/null", "-o", "json")
+        self.assertEqual(p.wait(), 3)
+        self.assertEqual(json.loads(p.stdout)["failure"]["sentence"],
+                         "/dev/null is no camera; fragctl cameras lists them")
         for env, device, sentence in (({}, "/dev/null", "/dev/null is no camera; fragctl cameras lists them"),
                                       ({"FAKE_CAMERA": "open=13", "LD_PRELOAD": FAKE}, "/dev/video99",
                                        "cannot open /dev/video99: Permission denied; is the user in the group video")):
