@@ -580,6 +580,34 @@ static void live(uint32_t seed)
 	forget_sends(true);
 }
 
+/* Of a peer two things differ at a time. */
+static void check_addresses(void)
+{
+	const struct ucx_transport *own = (const struct ucx_transport *)(void *)transport;
+	uint8_t address[FRAGI_HOST_ADDRESS_MAX];
+	struct ucx_entrance entrance;
+	const void *of_ucx;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(edits); i++)
+		for (size_t k = i + 1; k < FRAG_COUNT_OF(edits); k++) {
+			struct fragi_endpoint peer = {0};
+			struct frag_err err = FRAG_ERR_INIT;
+
+			if (edits[i].value < 0 || edits[i].at == DOORS_AT ||
+			    edits[k].at == DOORS_AT)
+				continue;
+			memcpy(address, own->address, own->address_size);
+			address[edits[i].at] = (uint8_t)edits[i].value;
+			address[edits[k].at] = (uint8_t)edits[k].value;
+			say("%s, %s", edits[i].name, edits[k].name);
+			say_result(ucx_address_check(own, address, own->address_size, &of_ucx,
+						     &peer, &entrance, &err),
+				   &err);
+			note("version %s, %s node, timeline %d", peer.version,
+			     peer.same_node ? "the same" : "another", peer.timeline.state);
+		}
+}
+
 Test(ucx_lives, do_what_is_recorded)
 {
 	size_t size;
@@ -588,6 +616,12 @@ Test(ucx_lives, do_what_is_recorded)
 	fake.out = open_memstream(&text, &size);
 	for (uint32_t seed = 1; seed <= LIVES; seed++)
 		live(seed);
+	draw_from(1);
+	draw_environment();
+	while (!create())
+		;
+	check_addresses();
+	transport->ops->destroy(transport);
 	fclose(fake.out);
 	expected_compare("transports/ucx", text);
 	free(text);
