@@ -42,6 +42,25 @@ WORLD_TEST(driver_adopt, where_leases_last_is_kept_when_their_run_ends, NULL)
 	comes_back(w);
 }
 
+/* The same for a run that is given up before its workers have come. */
+WORLD_TEST(driver_adopt, that_leases_may_last_is_kept_of_what_is_given_up, NULL)
+{
+	for (int has_lease = 0; has_lease < 2; has_lease++) {
+		comes_back(w);
+		w->many_end = true;
+		restore_graph(w, RUN, true, has_lease ? leased : two_fragments);
+		pass(w, MS);
+		w->kept_count = 0;
+		strcpy(w->placed, "none");
+		for (int stops = 0; stops < 2; stops++)
+			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		cr_expect_not_null(kept(w, DRV_RECORD_END, RUN), "%s", w->log);
+		cr_expect_str_eq(w->placed, has_lease ? "" : "none");
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 /* It failed, is wanted, and starts anew with the next driver. */
 static void restore_failed(struct world *w, const char *text, const char *placed)
 {

@@ -240,13 +240,13 @@ static void give_up(struct drv_app *app, const char *why)
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
-	if (drv_adopt_each(app, &first) != NULL || !drv_adopt_all_have_reported(app))
-		drv_lease_record_earlier(app);
 	if (starts) {
 		app->next.run = drv_persist_next_run(core);
 		app->next.by = app->given.by;
 	}
 	drv_history_cut(app);
+	if (drv_adopt_each(app, &first) != NULL || !drv_adopt_all_have_reported(app))
+		drv_lease_record_earlier(app);
 	app->kept.state = DRV_KEPT_CUT;
 	app->end = DRV_END_AT_ONCE;
 }

@@ -103,7 +103,8 @@ static void remember(struct drv_app *app, int64_t until_ns, const struct drv_pla
 	app->core->outstanding = one;
 }
 
-static void record_earlier(struct drv_app *app, const struct drv_placed *placed)
+/* Returns whether it has leases. */
+static bool record_earlier(struct drv_app *app, const struct drv_placed *placed)
 {
 	int64_t longest_ns = 0;
 
@@ -112,11 +113,13 @@ static void record_earlier(struct drv_app *app, const struct drv_placed *placed)
 			longest_ns = app->spec->fragments[f].on_failure.lease_ns;
 	if (longest_ns > 0)
 		remember(app, drv_lease_of_earlier_driver(app->core, longest_ns), placed);
+	return longest_ns > 0;
 }
 
 void drv_lease_record_earlier(struct drv_app *app)
 {
-	record_earlier(app, NULL);
+	if (record_earlier(app, NULL))
+		drv_persist_placed(app); /* where: nobody knows */
 }
 
 void drv_lease_record_ended(struct drv_app *app)
@@ -127,7 +130,7 @@ void drv_lease_record_ended(struct drv_app *app)
 		last != NULL && last->is_earlier ? drv_adopt_placed_of(core, last->run) : NULL;
 
 	if (placed != NULL)
-		record_earlier(app, placed->count != 0 ? placed : NULL);
+		(void)record_earlier(app, placed->count != 0 ? placed : NULL);
 }
 
 void drv_lease_reported(struct drv_core *core, uint64_t run)

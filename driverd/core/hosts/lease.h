@@ -21,7 +21,10 @@ int64_t drv_lease_over_ns(const struct drv_host *host);
 int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_ns);
 /* Informs the worker that its host was adopted by this driver. Returns 0 or -ENOMEM. */
 int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch);
-/* Records that an earlier driver may have left hosts of the application running. */
+/*
+ * Records that an earlier driver may have left hosts of the application running, also for the next
+ * one. Its end has been recorded.
+ */
 void drv_lease_record_earlier(struct drv_app *app);
 /*
  * The same, where the last run of its name has ended with an earlier driver, which noted that hosts
