@@ -285,26 +285,33 @@ flows: [replayer.output -> recorder.input]
         self.assertIn("far.mp4: it lists a file by an absolute path, or with other characters", stderr)
         self.assertEqual(self.play(self.path("clip.mp4"))[0], 0)
 
-    def test_what_decodes_for_a_pool_on_a_gpu_is_logged(self):
+    def test_what_decodes_is_logged(self):
         self.env["LD_LIBRARY_PATH"] = os.path.join(cluster.BUILD, "tests", "cuda")
         copied = "replayer: the CPU decodes, and frames are copied to GPU 0: "
         for parameters, words in (
-                ("format: nv12", "replayer: GPU 0 decodes %s (h264)" % REAL),
-                ("format: nv12, decoder: cpu", copied + "decoder says so"),
-                ("format: rgb8", copied + "a GPU makes nv12 and p010, and format is rgb8")):
+                ("pool: $gpu, format: nv12", "replayer: GPU 0 decodes %s (h264)" % REAL),
+                ("pool: $gpu, format: nv12, decoder: cpu", copied + "decoder says so"),
+                ("pool: $gpu, format: rgb8", copied + "a GPU makes nv12 and p010, and format is rgb8"),
+                ("format: rgb8", "replayer: the CPU decodes: no allocator of frames has memory of a GPU only"),
+                ("pool: $host, format: nv12",
+                 "replayer: the CPU decodes: no allocator of frames has memory of a GPU only"),
+                ("pool: $host, decoder: cpu", "replayer: the CPU decodes: decoder says so")):
             app = self.write("gpu.yaml", """\
 frag: 1
 application: play
-resources: {gpu: {type: block_memory_pool, storage_type: 1, block_size: 2MiB, num_blocks: 8}}
+resources:
+  gpu: {type: block_memory_pool, storage_type: 1, block_size: 2MiB, num_blocks: 8}
+  host: {type: block_memory_pool, storage_type: 2, block_size: 2MiB, num_blocks: 8}
 operators:
   replayer:
     type: video_replayer
-    parameters: {path: %s, realtime: false, count: 2, pool: $gpu, %s}
+    parameters: {path: %s, realtime: false, count: 2, %s}
   rx: {type: ping_tensor_rx}
 flows: [replayer -> rx]
 """ % (REAL, parameters))
             p = self.start("fragctl", "run", app)
             self.assertEqual(p.wait(), 0, p.stderr)
+            self.assertEqual(p.stderr.count(" decodes"), 1, p.stderr)
             self.assertIn(words, p.stderr)
 
     def test_a_name_is_no_protocol(self):

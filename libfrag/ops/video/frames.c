@@ -68,8 +68,13 @@ int video_frames_open(struct video_frames *f, struct frag_op *op)
 			op, -EINVAL,
 			"decoder is gpu, which makes frames of nv12 and p010, and format is %s; give format: nv12, and convert them by format_converter (in_dtype)",
 			f->format);
-	if (!f->is_on_gpu)
+	if (!f->is_on_gpu) {
+		frag_op_log(op, "the CPU decodes: %s",
+			    strcmp(f->decoder, "cpu") == 0
+				    ? "decoder says so"
+				    : "no allocator of frames has memory of a GPU only");
 		return 0;
+	}
 	if (strcmp(f->decoder, "cpu") == 0 || f->gpu.format == AV_PIX_FMT_NONE)
 		return copy_to_gpu(f, op);
 	return open_gpu(f, op);
