@@ -244,6 +244,68 @@ class Limited(Gpu):
                       "gpuMemoryLimit is 1000 bytes, and 0 are in use", r.stderr)
 
 
+POOLED = """frag: 1
+application: app
+extensions: [libgpu.so]
+resources:
+  frames: {type: block_memory_pool, storage_type: 1, block_size: 2K, num_blocks: 8}
+  own: {type: cuda_stream_pool, dev_id: %d}
+operators:
+  tx:
+    type: ping_tensor_tx
+    parameters: {allocator: $frames, storage_type: device, rows: 4, columns: 4, data_type: float}
+    conditions: [{type: count, count: 3}]
+  fwd: {type: forward, resources: [$own]}
+  rx: %s
+flows: [tx -> fwd, fwd -> rx.%s]
+thread_pools:
+  p: {initial_size: 1, add: [{operators: [%s]}]}
+  q: {initial_size: 1, add: [{operators: [tx]}]}
+"""
+
+
+class ThreadPools(Gpu):
+    """Operators of a pool use one GPU, whether a resource or the operator itself names it."""
+
+    def setUp(self):
+        super().setUp()
+        self.env.update(FAKE_CUDA_DEVICES="2", FRAG_ONNXRUNTIME=os.path.join(cluster.BUILD, "tests", "engine"))
+
+    def expect(self, refused, *parts):
+        r = self.fragctl("run", POOLED % parts)
+        self.assertEqual(r.returncode != 0, refused, r.stderr)
+        self.assertEqual('app.rx: it uses GPU 0, and operator "fwd" of the same thread pool "p" GPU 1; give '
+                         "operators of several GPUs pools of their own" in r.stderr, refused, r.stderr)
+
+    def test_an_operator_that_uses_another_one_is_refused(self):
+        rx = "{type: gpu_sink, parameters: {look: false}}"
+        self.expect(False, 0, rx, "in", "fwd, rx")
+        self.expect(False, 1, rx, "in", "fwd")
+        self.expect(False, 1, rx, "in", "rx")
+        self.expect(True, 1, rx, "in", "fwd, rx")
+        self.expect(True, 1, rx, "in", "rx, fwd")
+        self.expect(False, 1, rx.replace("look", "use_gpu: false, look"), "in", "fwd, rx")
+
+    def test_the_gpu_of_a_network_counts(self):
+        """It is a number among its parameters, not a resource."""
+        self.write("m.model", "engine of tests\ninput image 1 4 4\noutput sum 1 4 4\n")
+        rx = """
+    type: inference
+    parameters:
+      backend: onnxruntime
+      provider: %s
+      device_id: %d
+      model_path_map: {m: """ + self.path("m.model") + """}
+      pre_processor_map: {m: [""]}
+      inference_map: {m: [sum]}
+    ports: {transmitter: {condition: none}}"""
+        self.expect(False, 0, rx % ("cuda", 0), "receivers", "fwd, rx")
+        self.expect(True, 1, rx % ("cuda", 0), "receivers", "fwd, rx")
+        self.expect(True, 1, rx % ("cuda", 0), "receivers", "rx, fwd")
+        r = self.fragctl("run", POOLED % (1, rx % ("cpu", 0), "receivers", "fwd, rx"))
+        self.assertNotIn("thread pool", r.stderr, "it uses none")
+
+
 class Between(Gpu):
     """Tensors that go to another host, whole."""
 

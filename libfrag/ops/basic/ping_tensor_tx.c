@@ -106,10 +106,30 @@ static int ping_tensor_tx_setup(void *state, struct frag_op *op)
 	return 0;
 }
 
+/* The GPU that the allocator has memory of, which it has opened. */
+static int32_t gpu_of(const struct ping_tensor_tx *tx)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct frag_tensor *tensor = NULL;
+	const int64_t one = 1;
+	int32_t id = 0;
+	int r = -EXDEV;
+
+	for (; tx->allocator != NULL && r == -EXDEV && id < GPUS_MAX; id++)
+		r = frag_tensor_create_on(tx->allocator, (struct frag_device){FRAG_DEVICE_CUDA, id},
+					  u8, 1, &one, &tensor);
+	if (r < 0)
+		return 0;
+	frag_tensor_unref(tensor);
+	return id - 1;
+}
+
 static int ping_tensor_tx_initialize(void *state, struct frag_op *op)
 {
-	const struct ping_tensor_tx *tx = state;
+	struct ping_tensor_tx *tx = state;
 
+	if (tx->device.type == FRAG_DEVICE_CUDA)
+		tx->device.id = gpu_of(tx);
 	return frag_op_use_device(op, tx->device);
 }
 
@@ -132,13 +152,7 @@ static int make_on_gpu(struct ping_tensor_tx *tx, struct frag_tensor **out, stru
 	if (r < 0)
 		return r;
 	fill(tx, tx->staged);
-	r = frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
-	/* The first tensor finds out which GPU the allocator has memory of. */
-	for (int32_t id = 1; tx->sent == 0 && r == -EXDEV && id < GPUS_MAX; id++) {
-		tx->device.id = id;
-		r = frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
-	}
-	return r;
+	return frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
 }
 
 static int make(struct ping_tensor_tx *tx, struct frag_tensor **out, struct frag_err *err)

@@ -6,6 +6,7 @@
 #include <data/allocator.h>
 #include <frag/cuda.h>
 #include <graph/compose.h>
+#include <graph/thread_pool.h>
 #include <type/cuda.h>
 
 int frag_op_use_device(struct frag_op *op, struct frag_device device)
@@ -20,7 +21,8 @@ int frag_op_use_device(struct frag_op *op, struct frag_device device)
 				    "%d is no kind of device; use one of enum frag_device_type",
 				    (int)device.type);
 	if (fragi_cuda_use(device, &ops, &why) == 0)
-		return 0;
+		return device.type == FRAG_DEVICE_CUDA ? fragi_thread_pool_use_gpu(op, device.id)
+						       : 0;
 	return fragi_op_fail_as(
 		op, FRAGI_FAILURE_GPU_MISSING, -ENODEV,
 		"it needs GPU %d, and %s; run the fragment on a worker with a GPU (requirements: {gpu: 1})",

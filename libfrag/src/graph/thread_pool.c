@@ -352,35 +352,46 @@ static int64_t gpu_of(const struct frag_resource *resource)
 	return gpu != NULL && (storage == NULL || *storage == device_storage) ? *gpu : -1;
 }
 
-/* The first use of a GPU in a pool. */
-struct gpu_use {
-	const struct frag_op *op;
-	int64_t gpu;
-};
+/* Notes the first use of a GPU in a pool. Returns whether this one is of the same. */
+static bool is_same_gpu(struct frag_thread_pool *pool, const struct frag_op *op, int64_t gpu)
+{
+	if (pool->first_use.op == NULL) {
+		pool->first_use.op = op;
+		pool->first_use.gpu = gpu;
+	}
+	return pool->first_use.gpu == gpu;
+}
 
-static void check_gpu(const struct frag_thread_pool *pool, const struct frag_op *op,
-		      const struct frag_resource *resource, struct gpu_use *first)
+int fragi_thread_pool_use_gpu(struct frag_op *op, int64_t gpu)
+{
+	struct frag_thread_pool *pool = op->pool_place != NULL ? op->pool_place->pool : NULL;
+
+	if (pool == NULL || is_same_gpu(pool, op, gpu))
+		return 0;
+	return frag_op_fail(
+		op, -EINVAL,
+		"it uses GPU %lld, and operator \"%s\" of the same thread pool \"%s\" GPU %lld; give operators of several GPUs pools of their own",
+		(long long)gpu, pool->first_use.op->name, pool->name,
+		(long long)pool->first_use.gpu);
+}
+
+static void check_gpu(struct frag_thread_pool *pool, const struct frag_op *op,
+		      const struct frag_resource *resource)
 {
 	int64_t gpu = resource != NULL ? gpu_of(resource) : -1;
 
-	if (gpu < 0 || (first->op != NULL && first->gpu == gpu))
+	if (gpu < 0 || is_same_gpu(pool, op, gpu))
 		return;
-	if (first->op == NULL) {
-		*first = (struct gpu_use){op, gpu};
-		return;
-	}
 	fragi_making_fail(
 		pool->fragment, -EINVAL, pool->place, NULL,
 		"thread pool \"%s\": operator \"%s\" uses GPU %lld (resource \"%s\") and operator \"%s\" GPU %lld; give operators of several GPUs pools of their own",
-		pool->name, op->name, (long long)gpu, resource->name, first->op->name,
-		(long long)first->gpu);
+		pool->name, op->name, (long long)gpu, resource->name, pool->first_use.op->name,
+		(long long)pool->first_use.gpu);
 }
 
 void fragi_thread_pools_check_gpus(struct frag_fragment *fragment)
 {
 	for (uint32_t i = 0; i < fragment->pool_count; i++) {
-		struct gpu_use first = {NULL, 0};
-
 		for (uint32_t k = 0; k < fragment->op_count; k++) {
 			const struct frag_op *op = fragment->ops[k];
 			const struct fragi_param_table table = {
@@ -389,7 +400,7 @@ void fragi_thread_pools_check_gpus(struct frag_fragment *fragment)
 			if (op->pool_place == NULL || op->pool_place->pool != fragment->pools[i])
 				continue;
 			for (uint32_t j = 0; j < op->resource_count; j++)
-				check_gpu(fragment->pools[i], op, op->resources[j], &first);
+				check_gpu(fragment->pools[i], op, op->resources[j]);
 			for (uint32_t j = 0; op->state != NULL && j < table.count; j++) {
 				struct frag_param param = fragi_param_at(&table, j);
 
@@ -398,8 +409,7 @@ void fragi_thread_pools_check_gpus(struct frag_fragment *fragment)
 						fragment->pools[i], op,
 						*(struct frag_resource *const
 							  *)(const void *)((const char *)op->state +
-									   param.offset),
-						&first);
+									   param.offset));
 			}
 		}
 	}

@@ -17,6 +17,11 @@ struct frag_thread_pool {
 	uint32_t initial_size;
 	uint32_t shared_count, pinned_count; /* its operators */
 	const struct fragi_node *place;      /* in the graph; NULL: made in C */
+	/* the first use of a GPU by one of its operators; op NULL: none uses one */
+	struct {
+		const struct frag_op *op;
+		int64_t gpu;
+	} first_use;
 };
 
 /* The threads of one pinned operator, or those that the others of its pool share. */
@@ -49,6 +54,11 @@ void fragi_thread_pools_complete(struct frag_fragment *fragment);
  * Holoscan SDK, where this is a failure too.
  */
 void fragi_thread_pools_check_gpus(struct frag_fragment *fragment);
+/*
+ * An operator uses a GPU by itself, whatever parameter named it. Returns 0; -EINVAL: its pool uses
+ * another one, and the operator has failed with a sentence.
+ */
+int fragi_thread_pool_use_gpu(struct frag_op *op, int64_t gpu);
 /* The number of the fragment's operators that are in no pool. */
 uint32_t fragi_thread_pools_unpooled(const struct frag_fragment *fragment);
 
