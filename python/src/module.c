@@ -48,6 +48,20 @@ static PyObject *host(PyObject *module, PyObject *unused)
 	return NULL;
 }
 
+/* library_folder(variable, folder) -> the folder of the libraries of another project, or None */
+static PyObject *library_folder(PyObject *module, PyObject *args)
+{
+	const char *variable, *folder;
+	char path[4096];
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "ss", &variable, &folder))
+		return NULL;
+	if (frag_library_folder(variable, folder, path, sizeof(path)) < 0)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeFSDefault(path);
+}
+
 static unsigned int forks;
 
 unsigned int fpy_forks(void)
@@ -99,6 +113,7 @@ static PyMethodDef functions[] = {
 	{"forked", forked, METH_NOARGS, NULL},
 	{"on_thread", on_thread, METH_O, NULL},
 	{"on_log", fpy_on_log, METH_O, NULL},
+	{"library_folder", library_folder, METH_VARARGS, NULL},
 	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
 	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
 	{"class_register", fpy_class_register, METH_VARARGS, NULL},

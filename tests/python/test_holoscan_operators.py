@@ -277,7 +277,7 @@ class Operators(unittest.TestCase):
                     mock.patch.dict(os.environ, FRAG_ONNXRUNTIME=engine), \
                     contextlib.redirect_stderr(io.StringIO()) as err:
                 made = InferenceOp(self.app, **{**given, **more})._native_parameters()
-            self.assertEqual("run on the CPU, because FRAG_ONNXRUNTIME" in err.getvalue(),
+            self.assertEqual("run on the CPU, because neither FRAG_ONNXRUNTIME nor" in err.getvalue(),
                              has_gpu and engine == "" and not more.get("infer_on_cpu"))
             return [made.get(key) for key in ("backend", "provider", "infer_on_cpu",
                                               "enable_cuda_graphs", "device_map")]
@@ -294,6 +294,16 @@ class Operators(unittest.TestCase):
                 self.assertEqual(parameters("", backend=backend), on_cpu)
                 self.assertEqual(parameters(engine, has_gpu=False, backend=backend), on_cpu)
                 self.assertEqual(parameters(engine, backend=backend, infer_on_cpu=True), on_cpu)
+            # where nothing is named, the operator looks beside its own libraries, and nowhere else
+            with mock.patch.object(_built_in._frag, "library_folder", lambda *names: engine):
+                self.assertTrue(_built_in._has_provider("cuda"))
+                self.assertFalse(_built_in._has_provider("tensorrt"))
+            before = os.getcwd()
+            os.chdir(engine)
+            try:
+                self.assertEqual(parameters("", backend="trt"), on_cpu)
+            finally:
+                os.chdir(before)
 
     def test_blocks_of_a_gpu_are_in_host_memory_without_one(self):
         pool = BlockMemoryPool(self.app, MemoryStorageType.DEVICE, 64, 2)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -346,4 +347,24 @@ Test(plugin_tables, that_do_not_fit_into_memory)
 		cr_expect_eq(r == 0, err.text[0] == '\0');
 		fragi_arena_fini(&arena);
 	}
+}
+
+/* Where a plugin finds the libraries of another project: as asked, or beside those of frag. */
+Test(plugin_tables, the_folder_of_another_project)
+{
+	char own[4096], out[4200] = "untouched";
+
+	snprintf(own, sizeof(own), "%s/frag/plugins", fragi_library_folder());
+	setenv("FRAG_SOMETHING", "/opt/some thing", 1);
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, sizeof(out)), 0);
+	cr_expect_str_eq(out, "/opt/some thing", "it is not looked at");
+	setenv("FRAG_SOMETHING", "", 1);
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, sizeof(out)), 0);
+	cr_expect_str_eq(out, own);
+	unsetenv("FRAG_SOMETHING");
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "nothing", out, sizeof(out)), -ENOENT);
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, strlen(own)),
+		     -ENAMETOOLONG);
+	cr_expect_str_eq(out, own, "untouched");
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, strlen(own) + 1), 0);
 }

@@ -103,6 +103,16 @@ FRAG_API int frag_plugin_add(const struct frag_plugin *plugin, struct frag_err *
 FRAG_API void frag_plugin_remove(const struct frag_plugin *plugin);
 
 /*
+ * Finds the folder of the libraries of another project, which a plugin opens if they are there.
+ * - variable: of the environment: the folder, if it is set and not empty
+ * - folder: else lib/frag/FOLDER beside libfrag, if that is there
+ * - out: the path, of at most size bytes with the 0
+ * Returns 0; -ENOENT: there is none; -ENAMETOOLONG. On failure out is untouched.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_library_folder(const char *variable, const char *folder, char *out, size_t size);
+
+/*
  * Loads extensions that are no shared objects, such as modules of another language, for the graphs
  * that this process runs.
  */

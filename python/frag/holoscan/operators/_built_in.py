@@ -6,6 +6,7 @@ import os
 import time
 
 from .. import _entities, _environment, _log
+from frag import _frag
 from .._gpu import has_gpu
 from .._operator import Operator
 from .._tensor import as_array, is_tensor_like
@@ -249,8 +250,9 @@ class InferenceOp(NativeOperator):
         on_gpu = has_gpu() and not self._given["infer_on_cpu"]
         if on_gpu and not _has_provider("cuda"):
             _log.warning(
-                "'%s': the networks run on the CPU, because FRAG_ONNXRUNTIME names no folder of "
-                "the wheel onnxruntime-gpu (onnxruntime/capi)", self.name)
+                "'%s': the networks run on the CPU, because neither FRAG_ONNXRUNTIME nor "
+                "lib/frag/onnxruntime is the folder of the wheel onnxruntime-gpu "
+                "(onnxruntime/capi)", self.name)
             on_gpu = False
         if not on_gpu:
             for key in ("device_map", "dla_core", "dla_core_map"):
@@ -267,8 +269,9 @@ class InferenceOp(NativeOperator):
 
 
 def _has_provider(name):
-    return os.path.exists(os.path.join(os.environ.get("FRAG_ONNXRUNTIME", ""),
-                                       "libonnxruntime_providers_%s.so" % name))
+    folder = _frag.library_folder("FRAG_ONNXRUNTIME", "onnxruntime")
+    return folder is not None and os.path.exists(
+        os.path.join(folder, "libonnxruntime_providers_%s.so" % name))
 
 
 @functools.cache
