@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/mps.h>
 #include <type/cuda.h>
 
 /* Checks of GPUs, and of network cards with RDMA. */
@@ -57,6 +58,12 @@ static long long ask_gpus(const struct ctl_node *node)
 	return r < 0 ? -1 : (long long)count;
 }
 
+static long long ask_mps(const struct ctl_node *node)
+{
+	(void)node;
+	return fragi_mps_runs(fragi_mps_folder());
+}
+
 static void check_driver(const struct ctl_node *node, struct ctl_finding *finding,
 			 const char *version)
 {
@@ -80,7 +87,10 @@ static void check_driver(const struct ctl_node *node, struct ctl_finding *findin
 				 node->is_container ? "podman run --device nvidia.com/gpu=all"
 						    : "nvidia-smi prints why");
 	} else {
-		ctl_finding_ok(finding, "%lld, with driver %s (CUDA %s)", count, version, cuda);
+		ctl_finding_ok(finding, "%lld, with driver %s (CUDA %s)%s", count, version, cuda,
+			       ctl_node_ask(node, "mps", ask_mps) == 1
+				       ? "; MPS runs"
+				       : "; no MPS runs, so fragments get no gpuThreads");
 	}
 }
 

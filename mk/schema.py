@@ -180,6 +180,8 @@ OTHERS = {
     "gpuMemoryLimit": ref("size"),
     "sharedMemory": ref("size"),
     "sharedMemoryLimit": ref("size"),
+    "gpuThreads": {"anyOf": [{"type": "string", "pattern": r"^([1-9][0-9]?|100)%$"}, ARGUMENT]},
+    "mig": {"anyOf": [{"type": "string", "pattern": r"^([1-9][0-9]*c\.)?[1-9][0-9]*g\.[1-9][0-9]*gb([+-][a-z.]+)*$"}, ARGUMENT]},
     "policy": ref("policy"),
     ("`scheduler`", "type"): ref("scheduler_type"),
     "near": one_or_many(SCALAR),

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <workerd/environment.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,4 +109,26 @@ char *const *wrk_environment_make(const struct wrk_environment *environment,
 	for (size_t i = 0; i < making.count; i++)
 		out[count++] = (char *)(uintptr_t)making.entries[i];
 	return out;
+}
+
+int wrk_environment_set(char *const **environment, const char *name, const char *value,
+			struct fragi_arena *arena)
+{
+	const char *entry = fragi_arena_printf(arena, "%s=%s", name, value);
+	const size_t length = strlen(name) + 1;
+	char *const *own = *environment;
+	size_t count = 0, kept = 0;
+	char **out;
+
+	while (own[count] != NULL)
+		count++;
+	out = fragi_arena_alloc(arena, (count + 2) * sizeof(*out));
+	if (entry == NULL || out == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(own[i], entry, length) != 0)
+			out[kept++] = own[i];
+	out[kept] = (char *)(uintptr_t)entry;
+	*environment = out;
+	return 0;
 }

@@ -33,4 +33,10 @@ struct wrk_environment {
 char *const *wrk_environment_make(const struct wrk_environment *environment,
 				  struct fragi_arena *arena);
 
+/*
+ * Sets a variable in such an environment, in arena. Returns 0; -ENOMEM, and it is as it was.
+ */
+int wrk_environment_set(char *const **environment, const char *name, const char *value,
+			struct fragi_arena *arena);
+
 #endif

@@ -53,12 +53,13 @@ static void on_late(uv_timer_t *timer)
 			     PATIENCE_MS / 1000);
 
 	wrk_gpu_survey_end(survey);
-	survey->done(survey, r, 0, 0, &err);
+	survey->done(survey, r, 0, 0, "", &err);
 }
 
 static void take_answer(struct wrk_gpu_survey *survey)
 {
 	struct frag_err err = FRAG_ERR_INIT;
+	const char *parts = "";
 	uint32_t count = 0;
 	uint64_t bytes = 0;
 	int r = 0;
@@ -71,8 +72,10 @@ static void take_answer(struct wrk_gpu_survey *survey)
 		r = frag_err_set(&err, -ENODEV, "%s",
 				 survey->answer[0] != '\0' ? survey->answer
 							   : "fraghost --gpus failed");
+	} else {
+		parts = strchr(survey->answer, '\n') + 1;
 	}
-	survey->done(survey, r, count, bytes, &err);
+	survey->done(survey, r, count, bytes, parts, &err);
 }
 
 static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
@@ -132,24 +135,26 @@ struct answer {
 	int r;
 	uint32_t count;
 	uint64_t bytes;
+	char *mig;
 	struct frag_err *err;
 };
 
 static void keep_answer(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64_t bytes,
-			const struct frag_err *err)
+			const char *parts, const struct frag_err *err)
 {
 	struct answer *answer = survey->arg;
 
 	answer->r = r;
 	answer->count = count;
 	answer->bytes = bytes;
+	wrk_gpu_share_text(parts, answer->mig);
 	*answer->err = *err;
 }
 
 int wrk_gpus_survey(const char *program, uint32_t *out_count, uint64_t *out_bytes,
-		    struct frag_err *err)
+		    char out_mig[static WRK_MIG_TEXT_MAX], struct frag_err *err)
 {
-	struct answer answer = {.err = err};
+	struct answer answer = {.mig = out_mig, .err = err};
 	struct wrk_gpu_survey survey = {.done = keep_answer, .arg = &answer};
 	uv_loop_t loop;
 	int r = uv_loop_init(&loop);

@@ -14,7 +14,9 @@
 
 #include <base/alloc.h>
 #include <base/allowance.h>
+#include <base/mps.h>
 #include <base/sentence.h>
+#include <base/units.h>
 #include <text/spec.h>
 #include <wire/message.h>
 #include <workerd/gpus.h>
@@ -49,10 +51,10 @@ static int read_amount(struct wrk_inventory *inventory, const char *word, struct
 		return frag_err_set(err, -EINVAL, "--inventory: %.80s is too much; give at most %s",
 				    word, fragi_amount_max(amount));
 	if (r < 0 || (!fragi_amount_is_size(amount) && value % FRAGI_AMOUNT_ONE != 0))
-		return frag_err_set(err, -EINVAL, "--inventory: %.80s is not %s", word,
-				    fragi_amount_is_size(amount)
-					    ? "a valid size; write for example 512Mi or 2GB"
-					    : "a whole number from 0 up");
+		return frag_err_set(err, -EINVAL, "--inventory: %.80s is %s", word,
+				    amount == FRAGI_AMOUNT_CPU || amount == FRAGI_AMOUNT_GPU
+					    ? "not a whole number from 0 up"
+					    : fragi_amount_flaw(amount));
 	if (inventory->is_given[amount])
 		return frag_err_set(err, -EINVAL, "--inventory: %s is given twice; give it once",
 				    fragi_amount_name(amount));
@@ -162,6 +164,19 @@ static int64_t visible_gpus(int64_t count)
 	return named;
 }
 
+/* What MPS lets the hosts of this worker use of each GPU: without it nothing is divided. */
+static int64_t threads_by_mps(void)
+{
+	const char *own = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	int64_t percent;
+
+	if (!fragi_mps_runs(fragi_mps_folder()))
+		return 0;
+	if (own == NULL || fragi_parse_i64(own, &percent) < 0 || percent < 1 || percent > 100)
+		percent = 100;
+	return percent * FRAGI_AMOUNT_ONE;
+}
+
 /* Whether there is a driver, and a GPU that this process may see, of which more is to be known. */
 static bool asks_gpus(const struct wrk_inventory *inventory, int64_t machine, const char *dev)
 {
@@ -229,14 +244,18 @@ void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const
 	snprintf(shm, sizeof(shm), "%s/shm", dev);
 	if (statvfs(shm, &shared) == 0)
 		found[FRAGI_AMOUNT_SHARED_MEMORY] = bytes_of(shared.f_blocks, shared.f_frsize);
+	if (machine_gpus != 0 || inventory->asks_gpus)
+		found[FRAGI_AMOUNT_GPU_THREADS] = threads_by_mps();
 	limit(inventory, &may, machine_gpus, found);
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		if (!inventory->is_given[i])
 			inventory->has[i] = found[i];
 }
 
-void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes)
+void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes,
+			     const char *mig)
 {
+	snprintf(inventory->mig, sizeof(inventory->mig), "%s", mig);
 	if (!inventory->is_given[FRAGI_AMOUNT_GPU])
 		inventory->has[FRAGI_AMOUNT_GPU] =
 			at_most(count * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
@@ -249,10 +268,11 @@ int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
 {
 	uint32_t count = 0;
 	uint64_t bytes = 0;
-	int r = inventory->asks_gpus ? wrk_gpus_survey(program, &count, &bytes, err) : 0;
+	char mig[WRK_MIG_TEXT_MAX];
+	int r = inventory->asks_gpus ? wrk_gpus_survey(program, &count, &bytes, mig, err) : 0;
 
 	if (r == 0 && inventory->asks_gpus)
-		wrk_inventory_take_gpus(inventory, count, bytes);
+		wrk_inventory_take_gpus(inventory, count, bytes, mig);
 	return r;
 }
 
@@ -270,6 +290,8 @@ void wrk_inventory_offer(const struct wrk_inventory *inventory, struct wrk_confi
 	out->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
 	out->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
 	out->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
+	out->gpu_threads = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU_THREADS);
+	out->mig = inventory->mig;
 	out->limited = inventory->limited;
 	out->labels = inventory->labels;
 	out->label_count = inventory->label_count;
@@ -286,6 +308,8 @@ void wrk_inventory_text(const struct wrk_inventory *inventory, char *out, size_t
 			out + used, size - used, "%s%s %s", i > 0 ? ", " : "",
 			fragi_amount_name((enum fragi_amount)i),
 			fragi_amount_text((enum fragi_amount)i, inventory->has[i], value));
+	if (inventory->mig[0] != '\0' && used < size)
+		snprintf(out + used, size - used, ", mig %s", inventory->mig);
 }
 
 void wrk_inventory_fini(struct wrk_inventory *inventory)

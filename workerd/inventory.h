@@ -6,6 +6,7 @@
 #include <base/flags.h>
 #include <wire/message.h>
 #include <workerd/core/core.h>
+#include <workerd/gpu_share.h>
 
 /*
  * What this worker offers to fragments: what it may use of its machine, or what --inventory says
@@ -19,6 +20,7 @@ struct wrk_inventory {
 	uint32_t label_count;
 	char *texts;
 	char limited[FW_LIMITED_MAX]; /* what it offers less of than its machine has, and why */
+	char mig[WRK_MIG_TEXT_MAX];   /* MIG instances, "1g.10gb=4,3g.40gb=1"; empty: none */
 	bool asks_gpus; /* the driver of NVIDIA knows more of its GPUs than proc shows */
 };
 
@@ -38,7 +40,8 @@ int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_text
 void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
 			const char *groups);
 /* What that driver said when it was asked (gpus.h), where asks_gpus. */
-void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes);
+void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes,
+			     const char *mig);
 /*
  * Asks it, and waits for it.
  * - program: fraghost

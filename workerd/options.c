@@ -187,7 +187,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .text = &out_options->name},
 		{.name = "inventory",
 		 .value = "NAME=AMOUNT,...",
-		 .help = "what this worker offers in place of what its machine has: cpu, gpu, memory, sharedMemory, gpuMemory",
+		 .help = "what this worker offers in place of what its machine has: cpu, gpu, memory, sharedMemory, gpuMemory, gpuThreads",
 		 .texts = &amounts},
 		{.name = "label",
 		 .value = "KEY=VALUE,...",

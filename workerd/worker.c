@@ -48,8 +48,19 @@ static void on_host_connection_lost(void *arg, uint32_t host, const char *senten
 						  .cut = cut});
 }
 
+static void give_instance(struct wrk_worker *worker, size_t place)
+{
+	wrk_gpu_share_give(&worker->gpu_share, worker->instances[place]);
+	worker->instances[place] = 0;
+}
+
 static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *exited)
 {
+	struct wrk_worker *worker = arg;
+
+	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
+		if (worker->processes[i] != NULL && wrk_process_host(worker->processes[i]) == host)
+			give_instance(worker, i);
 	wrk_worker_raise(
 		arg,
 		&(struct wrk_event){.kind = WRK_EVENT_HOST_EXITED, .host = host, .exited = exited});
@@ -79,8 +90,10 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 	if (worker->reporter != NULL)
 		wrk_reporter_remove(worker->reporter, wrk_process_host(process));
 	for (size_t i = 0; i < WRK_PROCESSES_MAX; i++)
-		if (worker->processes[i] == process)
+		if (worker->processes[i] == process) {
+			give_instance(worker, i);
 			worker->processes[i] = NULL;
+		}
 	if (worker->ops->host_gone != NULL)
 		worker->ops->host_gone(worker->arg);
 }
@@ -95,11 +108,15 @@ static const struct wrk_process_ops process_ops = {
 };
 
 static int start_process(struct wrk_worker *worker, const struct wrk_action *action,
-			 struct wrk_process **out_process, bool *out_is_interpreter,
-			 struct frag_err *err)
+			 struct wrk_process **place, bool *out_is_interpreter, struct frag_err *err)
 {
+	uint32_t *instance = &worker->instances[place - worker->processes];
+	const uint32_t gpus = worker->inventory != NULL
+				      ? wrk_inventory_count(worker->inventory, FRAGI_AMOUNT_GPU)
+				      : 0;
 	struct fragi_arena arena = {0};
 	struct wrk_launch launch;
+	bool is_launched;
 	int saved_fd = 0, r;
 
 	if (action->message->create.may_restart)
@@ -112,6 +129,10 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 			"cannot start a host: there is no memory for what its operators save: %s",
 			frag_strerror(saved_fd));
 	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
+	is_launched = r == 0;
+	if (r == 0)
+		r = wrk_gpu_share_take(&worker->gpu_share, action->message, gpus, &arena,
+				       &launch.environment, instance, err);
 	if (r == 0) {
 		*out_is_interpreter = launch.arguments != NULL;
 		launch.saved_fd = saved_fd;
@@ -119,10 +140,12 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 			action->message->create.application, action->message->create.fragments,
 			action->message->create.fragment_count, launch.names_plain};
 		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
-				      out_process, err);
-		if (launch.confine != NULL)
-			wrk_confine_end(launch.confine);
+				      place, err);
+		if (r < 0)
+			give_instance(worker, (size_t)(place - worker->processes));
 	}
+	if (is_launched && launch.confine != NULL)
+		wrk_confine_end(launch.confine);
 	fragi_arena_fini(&arena);
 	return r;
 }
@@ -246,6 +269,13 @@ static void rest(struct wrk_worker *worker)
 	worker->has_sampled = false;
 }
 
+static void out_of_memory(struct wrk_worker *worker)
+{
+	worker->ops->log(worker->arg, FRAGI_LOG_ERROR, NULL,
+			 "out of memory: this worker and its hosts end");
+	wrk_worker_end(worker, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
+}
+
 static void warn_of_gpus(const struct frag_err *err)
 {
 	log_warn(
@@ -255,17 +285,23 @@ static void warn_of_gpus(const struct frag_err *err)
 }
 
 static void on_gpus(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64_t bytes,
-		    const struct frag_err *err)
+		    const char *parts, const struct frag_err *err)
 {
 	struct wrk_worker *worker = survey->arg;
 	struct wrk_inventory *inventory = worker->inventory;
-	struct wrk_event event = {.kind = WRK_EVENT_GPUS};
+	struct wrk_event event = {.kind = WRK_EVENT_GPUS, .mig = inventory->mig};
+	char mig[WRK_MIG_TEXT_MAX];
 
 	if (r < 0) {
 		warn_of_gpus(err);
 		return;
 	}
-	wrk_inventory_take_gpus(inventory, count, bytes);
+	wrk_gpu_share_text(parts, mig);
+	if (wrk_gpu_share_offer(&worker->gpu_share, parts) < 0) {
+		out_of_memory(worker);
+		return;
+	}
+	wrk_inventory_take_gpus(inventory, count, bytes, mig);
 	event.gpus = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU);
 	event.gpu_memory_bytes = (uint64_t)inventory->has[FRAGI_AMOUNT_GPU_MEMORY];
 	wrk_worker_raise(worker, &event);
@@ -373,13 +409,6 @@ static void on_deadline(void *arg)
 {
 	fragi_log_catch_up(0);
 	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
-}
-
-static void out_of_memory(struct wrk_worker *worker)
-{
-	worker->ops->log(worker->arg, FRAGI_LOG_ERROR, NULL,
-			 "out of memory: this worker and its hosts end");
-	wrk_worker_end(worker, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
 }
 
 static void step(struct wrk_worker *worker, const struct wrk_event *event)
@@ -496,5 +525,6 @@ void wrk_worker_fini(struct wrk_worker *worker)
 	wrk_core_destroy(worker->core);
 	wrk_actions_fini(&worker->actions);
 	wrk_saved_forget(&worker->saved, 0, 0, 0);
+	wrk_gpu_share_fini(&worker->gpu_share);
 	worker->core = NULL;
 }

@@ -8,6 +8,7 @@
 #include <workerd/core/core.h>
 #include <workerd/examiner.h>
 #include <workerd/gpu_load.h>
+#include <workerd/gpu_share.h>
 #include <workerd/gpus.h>
 #include <workerd/inventory.h>
 #include <workerd/reporter.h>
@@ -56,6 +57,8 @@ struct wrk_worker {
 	uv_signal_t suspend;           /* Ctrl-Z */
 	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_PROCESSES_MAX];
+	uint32_t instances[WRK_PROCESSES_MAX]; /* of MIG, that they have (gpu_share.h); 0: none */
+	struct wrk_gpu_share gpu_share;
 	struct wrk_saved saved;
 	struct wrk_gpu_survey survey;    /* of the GPUs, once */
 	struct wrk_gpu_reader gpus;      /* their load */

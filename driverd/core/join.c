@@ -151,6 +151,8 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->has[FRAGI_AMOUNT_MEMORY] = bounded(hello->memory_bytes);
 	session->has[FRAGI_AMOUNT_SHARED_MEMORY] = bounded(hello->shared_memory_bytes);
 	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bounded(hello->gpu_memory_bytes);
+	session->has[FRAGI_AMOUNT_GPU_THREADS] = hello->gpu_threads * FRAGI_AMOUNT_ONE;
+	drv_mig_offer(&session->mig, hello->mig);
 	return session->fragments != NULL && session->labels != NULL &&
 			       session->no_limits != NULL && session->limited != NULL &&
 			       session->name != NULL && session->peer != NULL &&
@@ -424,9 +426,14 @@ void drv_session_gpus(struct drv_session *session, const struct fw_beat *beat)
 {
 	const int64_t count = beat->gpus * FRAGI_AMOUNT_ONE,
 		      bytes = bounded(beat->gpu_memory_bytes);
+	const struct drv_mig before = session->mig;
 
-	if (!beat->has_gpus || (session->has[FRAGI_AMOUNT_GPU] == count &&
-				session->has[FRAGI_AMOUNT_GPU_MEMORY] == bytes))
+	if (!beat->has_gpus)
+		return;
+	drv_mig_offer(&session->mig, beat->mig);
+	if (session->has[FRAGI_AMOUNT_GPU] == count &&
+	    session->has[FRAGI_AMOUNT_GPU_MEMORY] == bytes &&
+	    memcmp(&before, &session->mig, sizeof(before)) == 0)
 		return;
 	session->has[FRAGI_AMOUNT_GPU] = count;
 	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bytes;

@@ -17,6 +17,8 @@ LAYOUT(host_create, struct fw_host_create, HostCreate, NULL) = {
 	FIELD(host_create, cpu_limit),
 	FIELD(host_create, memory_limit_bytes),
 	FIELD(host_create, gpu_memory_limit_bytes),
+	WITHIN(host_create, gpu_threads, 0, 100, "more than all threads of a GPU"),
+	FIELD(host_create, mig),
 	KEY(host_create, data_key, "a data key of another length"),
 	KEY(host_create, variables_key, "a key of variables of another length"),
 	FIELD(host_create, may_restart),

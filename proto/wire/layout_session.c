@@ -57,6 +57,8 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, shared_memory_bytes),
 	FIELD(hello, gpus),
 	FIELD(hello, gpu_memory_bytes),
+	WITHIN(hello, gpu_threads, 0, 100, "more than all threads of a GPU"),
+	FIELD(hello, mig),
 	TEXTS(hello, labels, label_count, FW_LABELS_MAX),
 	FIELD(hello, no_limits),
 	FIELD(hello, limited),

@@ -67,7 +67,7 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 17
+#define FW_PROTOCOL_MINOR 18
 #define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
 #define FW_TAP_MINOR 10         /* ... HOST_TAP */
 #define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */
@@ -176,6 +176,8 @@ struct fw_host_create {
 	uint32_t cpu_limit;              /* thousandths of a core; 0: none */
 	uint64_t memory_limit_bytes;     /* 0: none */
 	uint64_t gpu_memory_limit_bytes; /* of all GPUs together; 0: none */
+	uint32_t gpu_threads;            /* of each GPU, in per cent; 0: all */
+	const char *mig; /* the profile of the MIG instance that it gets; empty: none */
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];

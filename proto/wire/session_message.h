@@ -42,7 +42,9 @@ struct fw_hello {
 	const char *version, *local_address; /* of frag; its end of this connection */
 	uint32_t cores, gpus;
 	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
-	const char **labels; /* "key=value" */
+	uint32_t gpu_threads; /* of each GPU, in per cent, by MPS; 0: no MPS is there */
+	const char *mig;      /* instances: "1g.10gb=4,3g.40gb=1"; empty: none */
+	const char **labels;  /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
 	const char *limited;   /* "2 of 16 cores (its affinity), ..."; empty: it offers all */
@@ -65,7 +67,7 @@ struct fw_hello {
  *   - leaves: of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one
  *   - lease_until_ns: of a worker to its host
  * - looks: of a worker to its host: at so many of its hosts somebody looks; 0: not at this one
- * - has_gpus: of a worker: it has asked for its GPUs since HELLO, and has these
+ * - has_gpus: of a worker: it has asked for its GPUs since HELLO, and has these; mig as in HELLO
  */
 #define FW_BEAT_LIST(X)                                                                            \
 	X(const char *, waits_for, FIELD)                                                          \
@@ -76,7 +78,8 @@ struct fw_hello {
 	X(uint32_t, looks, FIELD)                                                                  \
 	X(bool, has_gpus, FIELD)                                                                   \
 	X(uint32_t, gpus, FIELD)                                                                   \
-	X(uint64_t, gpu_memory_bytes, FIELD)
+	X(uint64_t, gpu_memory_bytes, FIELD)                                                       \
+	X(const char *, mig, FIELD)
 #define FW_BEAT_MEMBER(type, name, row) type name;
 struct fw_beat {
 	FW_BEAT_LIST(FW_BEAT_MEMBER)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of GPUs in whole applications, over the driver of tests (tests/cuda/fake_cuda.h), and
 machines without a GPU."""
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import unittest
 
 import cluster
+from test_service import ServiceTest
 
 FAKE = os.path.join(cluster.BUILD, "tests", "cuda")
 
@@ -575,3 +578,176 @@ class Missing(Gpu):
     def test_a_gpu_with_another_number(self):
         self.expect_refusal(APP % ("{type: stream_ordered_allocator, dev_id: 2}", "device"),
                             "app.pool: it needs GPU 2, and there is no GPU 2: this process sees 1")
+
+
+PARTS = """frag: 1
+application: %s
+fragments:
+  one:
+    operators: {tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 100hz}]}}
+    requirements: {%s}
+  two:
+    operators: {rx: {type: ping_rx}}
+    requirements: {%s}
+flows: [one.tx -> two.rx]
+"""
+# What NVIDIA's driver shows of a machine with three GPUs, the third of which is divided.
+DIVIDED = ("mount -t tmpfs frag /proc/driver && cd /proc/driver && "
+           "mkdir -p nvidia/gpus/0000:01:00.0 nvidia/gpus/0000:02:00.0 nvidia/gpus/0000:03:00.0 "
+           "nvidia/capabilities/gpu2/mig/gi7 && echo 580.1 > nvidia/version && cd - > /dev/null && ")
+
+
+class Parts(ServiceTest):
+    """MIG instances and shares of threads by MPS, over files and libraries of NVIDIA that are made
+    up: what a host gets is in its environment."""
+
+    def setUp(self):
+        super().setUp()
+        self.pipes = self.path("pipes")
+        os.mkdir(self.pipes)
+        self.env.update(LD_LIBRARY_PATH=FAKE, FAKE_NVML_MIG="1g.10gb,,1g.10gb,3g.40gb",
+                        FAKE_NVML_ID=str(os.getpid()), CUDA_MPS_PIPE_DIRECTORY=self.pipes)
+        self.env.pop("CUDA_VISIBLE_DEVICES", None)
+        self.small = ["MIG-%d-%d" % (os.getpid(), i) for i in (0, 2)]
+        self.large = "MIG-%d-3" % os.getpid()
+        self.prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c", DIVIDED + 'exec "$@"', "sh")
+        if subprocess.run([*self.prefix, "true"], capture_output=True).returncode != 0:
+            self.skipTest("this machine lets its user make no mount namespaces")
+
+    def offer(self, name, *args, **env):
+        w = self.worker("--name", name, *args, prefix=self.prefix, env={**self.env, **env})
+        self.wait_until(name, lambda: name in [x["name"] for x in self.live_workers()])
+        return w
+
+    def graph(self, name, one="", two=""):
+        return self.write(name + ".yaml", PARTS % (name, one, two))
+
+    def run_app(self, name, one="", two=""):
+        self.assertEqual(self.ok("start", self.graph(name, one, two)).splitlines()[-1], name + ": runs")
+
+    def try_app(self, one):
+        """What is said of an application that does not start."""
+        p = self.start("fragctl", "start", self.graph("refused", one), "--start-timeout", "300ms")
+        self.assertNotEqual(p.wait(), 0, p.stderr)
+        return p.stderr
+
+    def hosts(self):
+        """Without the process that reads the load of GPUs."""
+        return [pid for pid, command in self.ours().items()
+                if "fraghost" in command.split(" ")[0] and "--gpu" not in command]
+
+    def environments(self, variable="CUDA_VISIBLE_DEVICES"):
+        """What the hosts that run have of it."""
+        found = []
+        for pid in self.hosts():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
+                    open("/proc/%d/environ" % pid) as f:
+                entries = dict(e.split("=", 1) for e in f.read().split("\0") if "=" in e)
+                found.append(entries.get(variable))
+        return sorted(found, key=str)
+
+    def expect(self, values, variable="CUDA_VISIBLE_DEVICES"):
+        """Hosts that have ended are there for a moment."""
+        self.wait_until(lambda: "%s, not %s" % (values, self.environments(variable)),
+                        lambda: self.environments(variable) == values)
+
+    def mps(self):
+        """As much of a daemon of MPS as can be seen of it."""
+        daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(daemon.close)
+        daemon.bind(os.path.join(self.pipes, "control"))
+        daemon.listen()
+        return daemon
+
+    def test_each_instance_is_of_one_host(self):
+        self.serve()
+        self.offer("a")
+        self.run_app("one", "mig: 1g.10gb", "mig: 1g.10gb")
+        self.expect(self.small)
+        self.assertIn("requires mig 1g.10gb", self.ok("explain", "one"))
+        # the third one waits until the application ends, in whatever way
+        waiting = self.start("fragctl", "start", self.graph("two", "mig: 1g.10gb", "gpu: 1"))
+        self.wait_until("two", lambda: self.application("two") is not None)
+        self.wait_until("why", lambda: "of its 2 MIG instances 1g.10gb none is free" in self.ok("explain", "two"))
+        os.kill(self.hosts()[0], signal.SIGKILL)
+        self.assertEqual(waiting.wait(), 0, waiting.stderr)
+        self.expect(["GPU-0", self.small[0]])
+        self.run_app("three", "mig: 3g.40gb")
+        self.expect(["GPU-0", "GPU-0", self.small[0], self.large])
+        self.ok("stop", "two")
+        self.run_app("four", "mig: 1g.10gb", "mig: 1g.10gb")
+        self.ok("stop", "three")
+        self.expect(self.small)
+
+    def test_a_host_that_is_started_again_keeps_its_instance(self):
+        self.serve()
+        self.offer("a")
+        policy = "on_failure: {policy: restart, backoff: 10ms}"
+        text = (PARTS % ("app", "mig: 1g.10gb", "mig: 1g.10gb")).replace(
+            "    requirements:", "    %s\n    requirements:" % policy)
+        self.assertEqual(self.ok("start", self.write("app.yaml", text)).splitlines()[-1], "app: runs")
+        before = sorted(self.hosts())
+        os.kill(before[0], signal.SIGKILL)
+        self.wait_until("again", lambda: len(self.hosts()) == 2 and sorted(self.hosts()) != before)
+        self.expect(self.small)
+
+    def test_what_no_worker_has_is_refused_before_the_start(self):
+        self.serve()
+        self.offer("a")
+        self.wait_until("its instances", lambda: "2 of 1g.10gb" in self.try_app("mig: 7g.80gb"))
+        self.assertIn("it has no MIG instance 7g.80gb, but 2 of 1g.10gb, 1 of 3g.40gb", self.try_app("mig: 7g.80gb"))
+        self.assertIn("wants 2 gpu, and no worker has so much; worker a has 1", self.try_app("gpu: 2"))
+        self.assertIn("NVIDIA's MPS was not found there when it started", self.try_app("gpuThreads: 25%"))
+        self.assertEqual(self.hosts(), [])
+
+    def test_workers_of_one_machine(self):
+        """Each offers all instances, and gives none away that another one has."""
+        self.serve()
+        self.offer("a", CUDA_VISIBLE_DEVICES="2")
+        self.offer("b", CUDA_VISIBLE_DEVICES=self.small[1] + "," + self.large)
+        labels = "mig: 1g.10gb, labels: {worker: %s}"
+        self.wait_until("b", lambda: "1 of 1g.10gb, 1 of 3g.40gb" in self.try_app("mig: 7g.80gb, labels: {worker: b}"))
+        self.run_app("one", labels % "b", labels % "a")
+        self.expect(self.small)
+        self.assertIn("of 2 MIG instances 1g.10gb, 1 are in use by other workers of this machine",
+                      self.try_app(labels % "a"))
+        self.ok("stop", "one")
+        self.run_app("two", labels % "a", labels % "b")
+        self.expect(self.small)
+
+    def test_an_instance_that_a_worker_is_given_is_its_gpu(self):
+        self.serve()
+        self.offer("a", CUDA_VISIBLE_DEVICES=self.small[1])
+        self.run_app("one", "gpu: 1")
+        self.expect([self.small[1]])
+        self.assertIn("it has no MIG instance 1g.10gb", self.try_app("mig: 1g.10gb"))
+
+    def test_shares_of_threads(self):
+        daemon = self.mps()
+        self.serve()
+        self.offer("a", "--inventory", "gpu=2,gpuMemory=8Gi")
+        self.offer("b", "--inventory", "gpu=2,gpuMemory=8Gi", CUDA_MPS_PIPE_DIRECTORY=self.path("no"))
+        self.run_app("one", "gpuThreads: 25%, gpuMemoryLimit: 1Gi", "gpuThreads: 50%, gpuMemoryLimit: 1Gi")
+        percent, limit = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+        self.expect(["75"], percent)
+        self.expect(["0=2048M,1=2048M"], limit)
+        self.assertIn("requires at most gpuMemory 1 GiB, gpuThreads 25%", self.ok("explain", "one"))
+        self.assertIn("worker a is nearest: 25% of 100% gpuThreads are free, and 26% are required",
+                      self.try_app("gpuThreads: 26%"))
+        self.run_app("two", "gpuThreads: 25%")
+        self.expect(["25", "75"], percent)
+        self.ok("stop", "one")
+        daemon.close()
+        self.assertIn("NVIDIA's MPS does not answer at %s/control" % self.pipes, self.try_app("gpuThreads: 75%"))
+        os.unlink(os.path.join(self.pipes, "control"))
+        self.mps()
+        self.run_app("three", "gpuThreads: 75%")
+        self.expect(["25", "75"], percent)
+
+    def test_a_run_in_one_process_warns(self):
+        for required, word in (("mig: 1g.10gb", "mig"), ("gpuThreads: 25%", "gpuThreads")):
+            text = (PARTS % ("app", required, "")).replace("{type: periodic, recess_period: 100hz}",
+                                                           "{type: count, count: 3}")
+            p = self.start("fragctl", "run", self.write("app.yaml", text))
+            self.assertEqual(p.wait(), 0, p.stderr)
+            self.assertIn("one gets no part of a GPU (%s): all fragments run in one host" % word, p.stderr)

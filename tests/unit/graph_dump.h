@@ -306,6 +306,8 @@ static inline void dump_requirements(const char *path, const struct fragi_spec_r
 		dump_count(name, wants->limit[i]);
 	}
 	dump_if(wants->gives_cpu, "gives_cpu");
+	if (wants->mig != NULL)
+		fprintf(dump, " mig %s", wants->mig->text);
 	for (size_t i = 0; i < wants->label_count; i++)
 		fprintf(dump, " %s=%s", wants->labels[i].key, wants->labels[i].value);
 	dump_names("near", wants->near, wants->near_count);

@@ -297,6 +297,63 @@ WORLD_TEST(driver_explain, gpus_may_be_known_later_than_their_worker, world_init
 	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 }
 
+/* Shares of threads are summed in a host; an instance has a host of its own. */
+WORLD_TEST(driver_explain, parts_of_gpus_travel_with_the_host, world_init)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {a: {type: t}}, requirements: {gpuThreads: 25%}}\n"
+		"  f2: {operators: {a: {type: t}}, requirements: {mig: 1g.10gb}}\n"
+		"  f3: {operators: {a: {type: t}}, requirements: {gpuThreads: 30%}}\n"
+		"  f4: {operators: {a: {type: t}}}\n"
+		"  f5: {operators: {a: {type: t}}, requirements: {mig: 3g.40gb}, host: own}\n"
+		"  f6: {operators: {a: {type: t}}, host: own}\n";
+	const struct fw_host_create *create;
+
+	client_hello(w, CLIENT, "top");
+	hello_by(w, 1, "a", NULL,
+		 (struct fw_hello){.node = "n", .gpu_threads = 60, .mig = "1g.10gb=1,3g.40gb=1"});
+	app(w, text);
+	create = &must_take(w, 1, FW_HOST_CREATE)->create;
+	cr_expect_str_eq(create->fragments[0], "f1");
+	cr_expect_eq(create->fragment_count, 3);
+	cr_expect_eq(create->gpu_threads, 55, "the sum of its fragments");
+	cr_expect_str_eq(create->mig, "");
+	create = &must_take(w, 1, FW_HOST_CREATE)->create;
+	cr_expect_str_eq(create->fragments[0], "f2");
+	cr_expect_eq(create->fragment_count, 1);
+	cr_expect_str_eq(create->mig, "1g.10gb");
+	cr_expect_eq(create->gpu_threads, 0);
+	create = &must_take(w, 1, FW_HOST_CREATE)->create;
+	cr_expect_str_eq(create->fragments[0], "f5");
+	cr_expect_eq(create->fragment_count, 2);
+	cr_expect_str_eq(create->mig, "3g.40gb");
+	cr_expect_str_eq(explained(w, "app", "f1")->placements[0].required, "gpuThreads 25%");
+	cr_expect_str_eq(explained(w, "app", "f2")->placements[0].required, "mig 1g.10gb");
+}
+
+/* What an application had is free again when it has ended, however it ends. */
+WORLD_TEST(driver_explain, an_instance_returns_with_the_end_of_its_host, world_init)
+{
+	struct fw_message beat = {.kind = FW_BEAT,
+				  .beat = {.waits_for = "", .has_gpus = true, .gpus = 0}};
+
+	hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n"});
+	app(w, HEAD_OF("one") "  f1: {operators: {a: {type: t}}, requirements: {mig: 1g.10gb}}\n");
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "it has no instance");
+	beat.beat.mig = "1g.10gb=1";
+	say(w, 1, &beat);
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+	forget_requests(w, 1);
+	app(w, HEAD_OF("two") "  f1: {operators: {a: {type: t}}, requirements: {mig: 1g.10gb}}\n");
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "the other one has it");
+	cr_expect_eq(drv_mig_find(&w->core->sessions[0]->mig, "1g.10gb")->used, 1);
+	say_exit(w, 1, 1, 3, 0, "it was refused");
+	pass_beating(w, 3 * SECOND, 1, 1);
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+	cr_expect_eq(drv_mig_find(&w->core->sessions[0]->mig, "1g.10gb")->used, 1);
+}
+
 WORLD_TEST(driver_explain, all_that_a_fragment_requires_is_named, world_init)
 {
 	static const char text[] =

@@ -66,6 +66,124 @@ Test(driver_requirements, a_worker_must_have_free_what_is_required)
 	fini(&f);
 }
 
+/* Instances of a profile are counted, whatever else is free, and are of one fragment at a time. */
+Test(driver_requirements, instances_of_mig_are_counted)
+{
+	struct drv_mig small = {0}, large = {0};
+	struct drv_place_worker workers[] = {{.name = "a", .has = {1000}, .mig = &small},
+					     {.name = "b", .has = {9000}, .mig = &large},
+					     {.name = "c", .has = {99000, 8000}}};
+	struct fixture f;
+
+	drv_mig_offer(&small, "1g.10gb=2");
+	drv_mig_offer(&large, "3g.40gb=1,1g.10gb=1");
+	drv_mig_take(&large, "1g.10gb", 1); /* of another application */
+	place(&f,
+	      HEAD FRAGMENT("f1", "mig: 1g.10gb") FRAGMENT("f2", "mig: 3g.40gb")
+		      FRAGMENT("f3", "mig: 1g.10gb") FRAGMENT("f4", "cpu: 1"),
+	      workers, 3);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 0);
+	cr_expect_eq(f.places[1].worker, 1);
+	cr_expect_eq(f.places[2].worker, 0);
+	cr_expect_eq(f.places[3].worker, 2);
+	cr_expect_str_eq(why_not(&f, 0, "b"),
+			 "of its 1 MIG instances 1g.10gb none is free, or too few");
+	cr_expect_str_eq(why_not(&f, 0, "c"), "it has no MIG instance 1g.10gb");
+	cr_expect_str_eq(why_not(&f, 1, "a"), "it has no MIG instance 3g.40gb, but 2 of 1g.10gb");
+	fini(&f);
+	cr_expect_eq(small.profiles[0].used, 0, "placement takes nothing itself");
+	drv_mig_take(&large, "1g.10gb", -1);
+	place(&f,
+	      HEAD FRAGMENT("f1", "mig: 1g.10gb") FRAGMENT("f2", "mig: 1g.10gb")
+		      FRAGMENT("f3", "mig: 1g.10gb") FRAGMENT("f4", "mig: 1g.10gb"),
+	      workers, 3);
+	cr_expect_eq(f.missing, 1);
+	cr_expect_eq(f.places[0].worker, 1, "it has most free cores");
+	cr_expect_eq(f.places[2].worker, 0);
+	cr_expect_eq(f.places[3].worker, -1);
+	cr_expect(f.places[3].is_unfit);
+	cr_expect_str_eq(
+		f.places[3].reason,
+		"no worker fits f4; worker a is nearest: of its 2 MIG instances 1g.10gb none is free, or too few");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "mig: 1g.10gb, near: f2") FRAGMENT("f2", "mig: 1g.10gb"),
+	      workers, 3);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 0, "only there are two");
+	cr_expect_eq(f.places[1].worker, 0);
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "mig: 7g.80gb"), &workers[2], 1);
+	cr_expect_str_eq(f.places[0].reason,
+			 "no worker fits f1; worker c is nearest: it has no MIG instance 7g.80gb");
+	fini(&f);
+	workers[2].is_all = true;
+	place(&f, HEAD FRAGMENT("f1", "mig: 7g.80gb"), &workers[2], 1);
+	cr_expect_eq(f.missing, 0, "fragctl run looks at no requirements");
+	fini(&f);
+}
+
+/* What a worker says of its instances is not believed without a look. */
+Test(driver_requirements, offers_of_instances_are_read_with_care)
+{
+	struct fragi_arena arena = {0};
+	struct drv_mig mig = {0};
+	char many[1024] = "";
+
+	drv_mig_offer(&mig, "1g.10gb=2,,=,x=1,2g.20gb,2g.20gb=-1,3g.40gb=99999999,1g.10gb+me=1");
+	cr_expect_str_eq(drv_mig_text(&mig, &arena),
+			 "2 of 1g.10gb, 4096 of 3g.40gb, 1 of 1g.10gb+me");
+	drv_mig_take(&mig, "1g.10gb", 1);
+	drv_mig_take(&mig, "4g.40gb", 1); /* it runs there already */
+	drv_mig_offer(&mig, "4g.40gb=1");
+	cr_expect_str_eq(drv_mig_text(&mig, &arena), "1 of 4g.40gb");
+	cr_expect_not(drv_mig_is_free(&mig, "1g.10gb"));
+	cr_expect_not(drv_mig_is_free(&mig, "4g.40gb"));
+	drv_mig_take(&mig, "4g.40gb", -1);
+	drv_mig_take(&mig, "4g.40gb", -1);
+	cr_expect(drv_mig_is_free(&mig, "4g.40gb"));
+	drv_mig_offer(&mig, "1g.10gb=2");
+	cr_expect(drv_mig_is_free(&mig, "1g.10gb"));
+	drv_mig_take(&mig, "1g.10gb", 1);
+	cr_expect_not(drv_mig_is_free(&mig, "1g.10gb"), "what was taken before counts");
+	for (int i = 1; i < 40; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "%dg.9gb=1,", i);
+	drv_mig_offer(&mig, many);
+	cr_expect_eq(mig.count, DRV_MIG_MAX);
+	drv_mig_offer(&mig, "");
+	cr_expect_null(drv_mig_text(&mig, &arena));
+	fragi_arena_fini(&arena);
+}
+
+/* Shares of threads are of a worker that has found MPS. */
+Test(driver_requirements, threads_of_gpus_are_divided_by_mps)
+{
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {[FRAGI_AMOUNT_GPU_THREADS] = 100000}},
+		{.name = "b", .has = {[FRAGI_AMOUNT_CPU] = 8000}}};
+	const char *no_mps =
+		"NVIDIA's MPS was not found there when it started, or it is of an older frag (gpuThreads); start `nvidia-cuda-mps-control -d` before workerd";
+	char reason[400];
+	struct fixture f;
+
+	place(&f,
+	      HEAD FRAGMENT("f1", "gpuThreads: 60%") FRAGMENT("f2", "gpuThreads: 40%")
+		      FRAGMENT("f3", "gpuThreads: 1%"),
+	      workers, 2);
+	cr_expect_eq(f.missing, 1);
+	cr_expect_eq(f.places[0].worker, 0);
+	cr_expect_eq(f.places[1].worker, 0);
+	cr_expect_str_eq(why_not(&f, 1, "b"), no_mps);
+	cr_expect_str_eq(
+		f.places[2].reason,
+		"no worker fits f3; worker a is nearest: 0% of 100% gpuThreads are free, and 1% are required");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "gpuThreads: 60%"), &workers[1], 1);
+	snprintf(reason, sizeof(reason), "no worker fits f1; worker b is nearest: %s", no_mps);
+	cr_expect_str_eq(f.places[0].reason, reason);
+	fini(&f);
+}
+
 Test(driver_requirements, what_was_placed_is_subtracted)
 {
 	const struct drv_place_worker workers[] = {{.name = "a", .has = {4000}},

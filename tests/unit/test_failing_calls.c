@@ -89,7 +89,8 @@ static int survey(struct frag_err *err)
 {
 	uint32_t count = 0;
 	uint64_t bytes = 0;
-	int r = wrk_gpus_survey("./fraghost", &count, &bytes, err);
+	char mig[WRK_MIG_TEXT_MAX];
+	int r = wrk_gpus_survey("./fraghost", &count, &bytes, mig, err);
 
 	cr_expect(r < 0 || count == 2);
 	return r;

@@ -156,3 +156,68 @@ Test(host_gpus, one_process_asks_for_all)
 	cr_expect_eq(all, 1);
 	close(pipe_of[0]);
 }
+
+static struct fragi_gpu_part list[4];
+static size_t list_count;
+
+static int parts(struct fragi_gpu_part out[FRAGI_GPU_PARTS_MAX], size_t *out_count)
+{
+	memcpy(out, list, list_count * sizeof(*list));
+	*out_count = list_count;
+	return list_count > 0 ? 0 : -ENODEV;
+}
+
+static struct fragi_gpu_part part(unsigned int gpu, const char *uuid, const char *profile)
+{
+	struct fragi_gpu_part out = {.gpu = gpu, .memory_bytes = UINT64_C(80) << 30};
+
+	snprintf(out.gpu_uuid, sizeof(out.gpu_uuid), "GPU-%u", gpu + 70);
+	snprintf(out.uuid, sizeof(out.uuid), "%s", uuid);
+	snprintf(out.profile, sizeof(out.profile), "%s", profile);
+	return out;
+}
+
+/* What fraghost --gpus prints where CUDA_VISIBLE_DEVICES is so; NULL: not set. */
+static void prints(const char *visible, const char *expected)
+{
+	char text[1024] = "";
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	if (visible != NULL)
+		setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+	else
+		unsetenv("CUDA_VISIBLE_DEVICES");
+	cr_expect_eq(host_gpus_write(scratch, name, survey, parts, out), 0);
+	fclose(out);
+	cr_expect_str_eq(text, expected, "%s: %s", visible, text);
+}
+
+/* A machine with a whole GPU, and one that is divided, of which CUDA would show one instance. */
+Test(host_gpus, instances_are_listed_beside_whole_gpus)
+{
+	const char *by_cuda = "2 51539607552\n";
+
+	put("driver/nvidia/version", "580.1\n");
+	list[0] = part(0, "GPU-70", "");
+	list[1] = part(1, "MIG-a1", "1g.10gb");
+	list[2] = part(1, "MIG-a2", "3g.40gb");
+	list_count = 3;
+	prints(NULL, by_cuda); /* no file of NVIDIA says that any is divided */
+	put("driver/nvidia/capabilities/gpu1/mig/gi7/access", "");
+	prints(NULL, "1 85899345920\ngpu GPU-70\nmig MIG-a1 1g.10gb\nmig MIG-a2 3g.40gb\n");
+	prints("1", "0 0\nmig MIG-a1 1g.10gb\nmig MIG-a2 3g.40gb\n");
+	prints("GPU-71", "0 0\nmig MIG-a1 1g.10gb\nmig MIG-a2 3g.40gb\n");
+	prints("MIG-a2,GPU-7",
+	       "1 85899345920\ngpu GPU-70\nmig MIG-a1 1g.10gb\nmig MIG-a2 3g.40gb\n");
+	prints("MIG-a2,0", "1 85899345920\ngpu GPU-70\nmig MIG-a2 3g.40gb\n");
+	prints("MIG-a1,MIG-a2", "0 0\nmig MIG-a1 1g.10gb\nmig MIG-a2 3g.40gb\n");
+	/* as before: CUDA shows a single instance as a GPU, and a GPU that is whole */
+	prints("MIG-a1", by_cuda);
+	prints("0", by_cuda);
+	prints("11", by_cuda);
+	list_count = 0; /* no management library, or an old one */
+	prints(NULL, by_cuda);
+	list[0] = part(0, "MIG-a1", "1g.10gb");
+	list_count = 1;
+	prints(NULL, "0 0\nmig MIG-a1 1g.10gb\n");
+}

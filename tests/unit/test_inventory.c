@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <workerd/inventory.h>
@@ -117,7 +119,9 @@ Test(inventory_gpus, the_driver_of_nvidia_says_how_many_and_how_much)
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 3000);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(72) << 30);
 	wrk_inventory_text(&inventory, text, sizeof(text));
-	cr_expect_str_eq(text, "cpu 1, gpu 3, memory 0 B, sharedMemory 0 B, gpuMemory 72 GiB");
+	cr_expect_str_eq(
+		text,
+		"cpu 1, gpu 3, memory 0 B, sharedMemory 0 B, gpuMemory 72 GiB, gpuThreads 0%");
 	wrk_inventory_fini(&inventory);
 	cr_assert_eq(find(&inventory, "gpuMemory=8Gi", program, &err), 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 3000);
@@ -127,6 +131,43 @@ Test(inventory_gpus, the_driver_of_nvidia_says_how_many_and_how_much)
 		     "nothing is left to ask for");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 1000);
 	wrk_inventory_fini(&inventory);
+}
+
+/* Shares of threads, where a daemon of MPS would share them out. */
+Test(inventory_gpus, threads_are_offered_where_mps_is)
+{
+	static const struct {
+		const char *own; /* of the worker's environment; NULL: none */
+		int64_t has;
+	} cases[] = {{NULL, 100000}, {"40", 40000}, {"0", 100000}, {"101", 100000}, {"x", 100000}};
+	struct sockaddr_un at_control = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct wrk_inventory inventory;
+	struct frag_err err;
+
+	setenv("CUDA_MPS_PIPE_DIRECTORY", scratch, 1);
+	cr_assert_eq(find(&inventory, NULL, program, &err), 0, "%s", err.text);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_THREADS], 0, "no daemon");
+	wrk_inventory_fini(&inventory);
+	snprintf(at_control.sun_path, sizeof(at_control.sun_path), "%s/control", scratch);
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&at_control, sizeof(at_control)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (cases[i].own != NULL)
+			setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", cases[i].own, 1);
+		cr_assert_eq(find(&inventory, NULL, program, &err), 0, "%s", err.text);
+		cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_THREADS], cases[i].has, "%s",
+			     cases[i].own);
+		wrk_inventory_fini(&inventory);
+	}
+	cr_assert_eq(find(&inventory, "gpuThreads=30%", program, &err), 0, "%s", err.text);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_THREADS], 30000, "given");
+	wrk_inventory_fini(&inventory);
+	cr_assert_eq(parse(&inventory, NULL, NULL, &err), 0);
+	wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere");
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_THREADS], 0, "without a GPU there are none");
+	wrk_inventory_fini(&inventory);
+	close(fd);
 }
 
 Test(inventory_gpus, without_an_answer_they_are_counted)
@@ -220,14 +261,18 @@ Test(inventory, what_is_wrong_is_refused)
 		const char *amounts, *labels, *sentence;
 	} cases[] = {
 		{"cores=3", NULL,
-		 "--inventory: \"cores=3\" names none of cpu, gpu, memory, sharedMemory, gpuMemory; write for example cpu=8,memory=16Gi"},
+		 "--inventory: \"cores=3\" names none of cpu, gpu, memory, sharedMemory, gpuMemory, gpuThreads; write for example cpu=8,memory=16Gi"},
 		{"cpu", NULL,
-		 "--inventory: \"cpu\" names none of cpu, gpu, memory, sharedMemory, gpuMemory; write for example cpu=8,memory=16Gi"},
+		 "--inventory: \"cpu\" names none of cpu, gpu, memory, sharedMemory, gpuMemory, gpuThreads; write for example cpu=8,memory=16Gi"},
 		{"cpu=1.5", NULL, "--inventory: cpu=1.5 is not a whole number from 0 up"},
 		{"cpu=-1", NULL, "--inventory: cpu=-1 is not a whole number from 0 up"},
 		{"memory=lots", NULL,
 		 "--inventory: memory=lots is not a valid size; write for example 512Mi or 2GB"},
 		{"memory=900Ti", NULL, "--inventory: memory=900Ti is too much; give at most 8 TiB"},
+		{"gpuThreads=50", NULL,
+		 "--inventory: gpuThreads=50 is not a whole percentage; write for example 25%"},
+		{"gpuThreads=101%", NULL,
+		 "--inventory: gpuThreads=101% is too much; give at most 100%"},
 		{"cpu=1,cpu=2", NULL, "--inventory: cpu is given twice; give it once"},
 		{NULL, "zone",
 		 "--label: \"zone\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to 63 characters without spaces"},

@@ -11,10 +11,11 @@ Test(spec_requirements, all_of_them_are_read)
 	struct fragi_spec *spec = good_graph(&(const struct graph_text){
 		HEAD "  f1: {" OPS
 		     ", requirements: {cpu: 2.5, cpuLimit: 4, gpu: 0.0001, memory: 1Gi, "
-		     "memoryLimit: 1GB, sharedMemory: 64Mi, gpuMemory: 8G}}\n"
+		     "memoryLimit: 1GB, sharedMemory: 64Mi, gpuMemory: 8G, gpuThreads: 25%}}\n"
 		     "  f2: {" OPS
 		     ", requirements: {labels: {zone: or1, slot: 3}, near: f1, apart: [f3]}}\n"
-		     "  f3: {" OPS ", requirements: {}}\n"});
+		     "  f3: {" OPS ", requirements: {}}\n"
+		     "  f4: {" OPS ", requirements: {mig: 1g.10gb, gpuMemoryLimit: 9Gi}}\n"});
 	const struct fragi_spec_requirements *f1 = &spec->fragments[0].requirements,
 					     *f2 = &spec->fragments[1].requirements,
 					     *f3 = &spec->fragments[2].requirements;
@@ -28,6 +29,10 @@ Test(spec_requirements, all_of_them_are_read)
 	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_SHARED_MEMORY], 64 << 20);
 	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(8) << 30);
 	cr_expect_eq(f1->limit[FRAGI_AMOUNT_GPU_MEMORY], 0);
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_GPU_THREADS], 25000);
+	cr_expect_null(f1->mig);
+	cr_expect_str_eq(spec->fragments[3].requirements.mig->text, "1g.10gb");
+	cr_expect_eq(f3->wanted[FRAGI_AMOUNT_GPU_THREADS], 0);
 	cr_assert_eq(f2->label_count, 2);
 	cr_expect_str_eq(f2->labels[1].key, "slot");
 	cr_expect_str_eq(f2->labels[1].value, "3");
@@ -76,6 +81,91 @@ Test(spec_requirements, what_is_wrong_is_reported_at_once)
 		"app.yaml:18:56: f2.requirements: near is a map; it must be a list ([a, b])\n"
 		"app.yaml:18:73: f2.requirements: a fragment is a list; it must be a single value\n"
 		"app.yaml:18:83: f2.requirements: cpu \"nan\" is not a number from 0 up\n");
+}
+
+/* Shares of GPUs, and instances: one of a fragment and of a process. */
+Test(spec_requirements, wrong_parts_of_gpus_are_refused)
+{
+	bad_graph(
+		&(const struct graph_text){
+			HEAD
+			"  f1: {" OPS ", requirements: {gpuThreads: 0%, mig: 1g10gb}}\n"
+			"  f2: {" OPS ", requirements: {gpuThreads: 101%}}\n"
+			"  f3: {" OPS ", requirements: {gpuThreads: 25}}\n"
+			"  f4: {" OPS ", requirements: {gpuThreads: 12.5%}}\n"
+			"  f5: {" OPS ", requirements: {gpuThreads: -3%, gpuThreadsLimit: 5%}}\n"
+			"  f6: {" OPS ", requirements: {mig: [1g.10gb, 2g.20gb]}}\n"
+			"  f7: {" OPS ", requirements: {mig: 1g.10gb, gpu: 1, gpuMemory: 1Gi}}\n"
+			"  f8: {" OPS ", host: a, requirements: {mig: 1g.10gb}}\n"
+			"  f9: {" OPS ", host: a, requirements: {mig: 2g.20gb}}\n"},
+		"app.yaml:4:62: f1.requirements: gpuThreads is 0%, with which nothing runs; leave it out for no share\n"
+		"app.yaml:4:62: f1.requirements: gpuThreads is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
+		"app.yaml:4:71: f1.requirements: mig \"1g10gb\" is not a profile of MIG; write one as nvidia-smi -L shows it, for example 1g.10gb\n"
+		"app.yaml:5:62: f2.requirements: gpuThreads \"101%\" is more than a worker can have; write at most 100%\n"
+		"app.yaml:6:62: f3.requirements: gpuThreads \"25\" is not a whole percentage; write for example 25%\n"
+		"app.yaml:7:62: f4.requirements: gpuThreads \"12.5%\" is not a whole percentage; write for example 25%\n"
+		"app.yaml:8:62: f5.requirements: gpuThreads \"-3%\" is not a whole percentage; write for example 25%\n"
+		"app.yaml:8:67: f5.requirements: unknown key \"gpuThreadsLimit\"; did you mean \"gpuThreads\"?\n"
+		"app.yaml:9:55: f6.requirements: mig is a list; it must be a single value\n"
+		"app.yaml:10:69: f7.requirements: gpu is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
+		"app.yaml:10:83: f7.requirements: gpuMemory is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
+		"app.yaml:12:64: f9: requirements: mig is given to f8 too, which shares the host a, and a process has one MIG instance; give it once, or let each have a host of its own\n");
+}
+
+Test(spec_requirements, instances_have_hosts_of_their_own)
+{
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		HEAD "  f1: {" OPS ", requirements: {mig: 1g.10gb}}\n"
+		     "  f2: {" OPS ", requirements: {mig: 1g.10gb}}\n"
+		     "  f3: {" OPS "}\n"
+		     "  f4: {" OPS "}\n"
+		     "  f5: {" OPS ", host: a, requirements: {mig: 1g.10gb}}\n"
+		     "  f6: {" OPS ", host: a}\n"
+		     "  f7: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"});
+	const struct fragi_spec_fragment *f = spec->fragments;
+
+	cr_expect_not(fragi_spec_share_host(&f[0], &f[1]));
+	cr_expect_not(fragi_spec_share_host(&f[0], &f[2]));
+	cr_expect_not(fragi_spec_share_host(&f[2], &f[0]));
+	cr_expect(fragi_spec_share_host(&f[2], &f[3]));
+	cr_expect(fragi_spec_share_host(&f[4], &f[5]), "by its name they share the instance");
+	cr_expect_not(fragi_spec_share_host(&f[4], &f[6]));
+	fragi_spec_destroy(spec);
+}
+
+Test(spec_requirements, profiles_of_mig_are_known_by_their_form)
+{
+	static const struct {
+		const char *profile;
+		bool is_valid;
+	} cases[] = {
+		{"1g.5gb", true},
+		{"1g.10gb", true},
+		{"7g.141gb", true},
+		{"1g.10gb+me", true},
+		{"1c.3g.40gb", true},
+		{"1g.12gb+gfx", true},
+		{"1g.5gb-me", true},
+		{"1g.10gb+me.all", true},
+		{"", false},
+		{"1g", false},
+		{"g.10gb", false},
+		{"0g.10gb", false},
+		{"1g.gb", false},
+		{"1g.10GB", false},
+		{"1g.10gbx", false},
+		{"1g.10gb me", false},
+		{"1g.10gb+1", false},
+		{"MIG-1", false},
+		{"all-balanced", false},
+		{"12345g.1gb", false},
+		{"1c.1c.1g.5gb", false},
+		{"1g.10gb+abcdefghijklmnopq", false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++)
+		cr_expect_eq(fragi_mig_profile_is_valid(cases[i].profile), cases[i].is_valid, "%s",
+			     cases[i].profile);
 }
 
 /* What workerd --label and a graph take as a value. */
@@ -165,6 +255,19 @@ Test(spec_requirements, amounts_are_written_as_people_do)
 	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_MEMORY, "8Ti", &value), 0);
 	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_MEMORY, "9Ti", &value), -ERANGE);
 	cr_expect_eq(value, INT64_C(8) << 40);
+	value = 7;
+	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_GPU_THREADS, 25000, text), "25%");
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "100.5%", &value), -ERANGE);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "50.5%", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "%", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "nan%", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS,
+					"00000000000000000000000000000025%", &value),
+		     -EINVAL, "longer than a percentage is");
+	cr_expect_eq(value, 7);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "100%", &value), 0);
+	cr_expect_eq(value, 100000);
 	cr_expect_eq(fragi_amount_named("memory", 6), FRAGI_AMOUNT_MEMORY);
 	cr_expect_eq(fragi_amount_named("memoryLimit", 11), FRAGI_AMOUNTS);
 }

@@ -173,18 +173,22 @@ Test(worker_session, gpus_that_are_found_after_hello_go_out_at_once_and_with_eac
 	from_driver(&welcome);
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
 	cr_expect_not(sent(FW_BEAT)->beat.has_gpus, "nothing is known yet");
-	step((struct wrk_event){
-		.kind = WRK_EVENT_GPUS, .gpus = 2, .gpu_memory_bytes = UINT64_C(48) << 30});
+	step((struct wrk_event){.kind = WRK_EVENT_GPUS,
+				.gpus = 2,
+				.gpu_memory_bytes = UINT64_C(48) << 30,
+				.mig = "1g.10gb=2"});
 	for (int i = 0; i < 2; i++) {
 		cr_assert(timers_until(now + (i == 0 ? 0 : 250 * MS), WRK_DO_SEND_DRIVER));
 		cr_expect(sent(FW_BEAT)->beat.has_gpus);
 		cr_expect_eq(sent(FW_BEAT)->beat.gpus, 2);
+		cr_expect_str_eq(sent(FW_BEAT)->beat.mig, "1g.10gb=2");
 		cr_expect_eq(sent(FW_BEAT)->beat.gpu_memory_bytes, UINT64_C(48) << 30);
 	}
 	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	connected("");
 	cr_expect_eq(sent(FW_HELLO)->hello.gpus, 2);
+	cr_expect_str_eq(sent(FW_HELLO)->hello.mig, "1g.10gb=2");
 }
 
 Test(worker_session, a_driver_that_does_not_answer_is_given_up)

@@ -466,6 +466,7 @@ Test(worker_shell, surveys_of_gpus)
 	struct frag_err err = FRAG_ERR_INIT;
 	uint32_t count;
 	uint64_t bytes;
+	char mig[WRK_MIG_TEXT_MAX];
 	int r;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(surveys); i++) {
@@ -473,13 +474,13 @@ Test(worker_shell, surveys_of_gpus)
 		script("fraghost", surveys[i]);
 		count = 17;
 		bytes = 19;
-		r = wrk_gpus_survey("./fraghost", &count, &bytes, &err);
+		r = wrk_gpus_survey("./fraghost", &count, &bytes, mig, &err);
 		fprintf(out, "%s: %u, %llu", surveys[i], count, (unsigned long long)bytes);
 		fprintf(out, "%s%s %s\n", r < 0 ? ", " : "", r < 0 ? strerrorname_np(-r) : "",
 			r < 0 ? err.text : "");
 	}
 	err = (struct frag_err)FRAG_ERR_INIT;
-	r = wrk_gpus_survey("./none", &count, &bytes, &err);
+	r = wrk_gpus_survey("./none", &count, &bytes, mig, &err);
 	fprintf(out, "not there: %s %s\n", strerrorname_np(-r), err.text);
 	end("worker/surveys");
 }

@@ -50,6 +50,8 @@ static void beat_driver(struct wrk_core *core, struct wrk_actions *actions)
 		message->beat.has_gpus = core->has_gpus;
 		message->beat.gpus = core->has_gpus ? core->config.gpus : 0;
 		message->beat.gpu_memory_bytes = core->has_gpus ? core->config.gpu_memory_bytes : 0;
+		message->beat.mig =
+			core->has_gpus && core->config.mig != NULL ? core->config.mig : "";
 		message->beat.sent_ns = core->real_ns;
 	}
 	wrk_lease_sent(core, core->real_ns);

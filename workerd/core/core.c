@@ -124,6 +124,7 @@ static void core_gpus(struct wrk_core *core, const struct wrk_event *event, int6
 	core->has_gpus = true;
 	core->config.gpus = event->gpus;
 	core->config.gpu_memory_bytes = event->gpu_memory_bytes;
+	core->config.mig = event->mig;
 	core->beat_at_ns = now_ns;
 }
 

@@ -64,7 +64,9 @@ struct wrk_config {
 	const char *memory, *no_memory; /* as in HELLO; NULL: none */
 	uint32_t cores, gpus;
 	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
-	const char **labels; /* "key=value" */
+	uint32_t gpu_threads; /* as in HELLO */
+	const char *mig;      /* the same; NULL: none */
+	const char **labels;  /* "key=value" */
 	uint32_t label_count;
 	const char *limited;   /* as in HELLO; NULL: nothing is */
 	const char *no_limits; /* as in HELLO; NULL: it enforces them */
@@ -97,7 +99,7 @@ enum wrk_event_kind {
 	WRK_EVENT_HOST_LINES,
 	WRK_EVENT_HOST_EXITED, /* host, exited; after all its messages */
 	WRK_EVENT_NETWORK,     /* text: why no host can reach others yet; NULL: they can */
-	WRK_EVENT_GPUS,        /* gpus, gpu_memory_bytes: what this worker offers, after all */
+	WRK_EVENT_GPUS,        /* gpus, gpu_memory_bytes, mig: what this worker offers, after all */
 	WRK_EVENT_EXAMINED,    /* message: what was found on this node */
 	WRK_EVENT_TIMER,       /* the deadline has come */
 	/*
@@ -138,6 +140,7 @@ struct wrk_event {
 	uint32_t line_count, left_out;
 	uint32_t gpus;
 	uint64_t gpu_memory_bytes;
+	const char *mig; /* borrowed for the life of the core */
 };
 
 enum wrk_action_kind {

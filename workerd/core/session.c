@@ -292,6 +292,8 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.shared_memory_bytes = config->shared_memory_bytes,
 		.gpus = config->gpus,
 		.gpu_memory_bytes = config->gpu_memory_bytes,
+		.gpu_threads = config->gpu_threads,
+		.mig = config->mig != NULL ? config->mig : "",
 		.labels = config->labels,
 		.label_count = config->label_count,
 		.no_limits = config->no_limits,

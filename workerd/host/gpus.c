@@ -134,18 +134,97 @@ int host_gpus_find(const char *proc, const char *name, host_gpus_survey_fn *surv
 	return r;
 }
 
-int host_gpus_print(void)
+/* Whether a word of CUDA_VISIBLE_DEVICES names it: by its number or the begin of its UUID. */
+static bool is_named(const struct fragi_gpu_part *part, const char *word, size_t length)
 {
+	char number[16];
+
+	snprintf(number, sizeof(number), "%u", part->gpu);
+	if (strlen(number) == length && strncmp(number, word, length) == 0)
+		return true;
+	return length > strlen("GPU-") && (strncmp(part->uuid, word, length) == 0 ||
+					   strncmp(part->gpu_uuid, word, length) == 0);
+}
+
+static bool is_visible(const struct fragi_gpu_part *part, const char *names)
+{
+	bool is_restricted = names != NULL;
+
+	while (is_restricted && *names != '\0') {
+		size_t length = strcspn(names, ",");
+
+		if (is_named(part, names, length))
+			return true;
+		names += length + (names[length] == ',');
+	}
+	return !is_restricted;
+}
+
+/* Keeps those that are visible. Returns how many of them are instances. */
+static size_t keep_visible(struct fragi_gpu_part *parts, size_t *count)
+{
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	size_t kept = 0, instances = 0;
+
+	if (names != NULL && strncmp(names, "MIG-", 4) == 0 && strchr(names, ',') == NULL)
+		return 0; /* CUDA shows it as a GPU */
+	for (size_t i = 0; i < *count; i++) {
+		if (!is_visible(&parts[i], names))
+			continue;
+		instances += parts[i].profile[0] != '\0';
+		parts[kept++] = parts[i];
+	}
+	*count = kept;
+	return instances;
+}
+
+static void write_parts(const struct fragi_gpu_part *parts, size_t count, FILE *out)
+{
+	uint64_t bytes = 0;
+	uint32_t whole = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (parts[i].profile[0] == '\0') {
+			whole++;
+			bytes += parts[i].memory_bytes;
+		}
+	fprintf(out, "%" PRIu32 " %" PRIu64 "\n", whole, bytes);
+	for (size_t i = 0; i < count; i++)
+		if (parts[i].profile[0] == '\0')
+			fprintf(out, "gpu %s\n", parts[i].uuid);
+		else
+			fprintf(out, "mig %s %s\n", parts[i].uuid, parts[i].profile);
+}
+
+int host_gpus_write(const char *proc, const char *name, host_gpus_survey_fn *survey,
+		    fragi_gpu_parts_fn *parts, FILE *out)
+{
+	struct fragi_gpu_part list[FRAGI_GPU_PARTS_MAX];
 	struct frag_err err = FRAG_ERR_INIT;
-	char name[32];
+	size_t part_count = 0;
 	uint32_t count;
 	uint64_t bytes;
+	int r;
+
+	if (are_divided(proc) && parts(list, &part_count) == 0 &&
+	    keep_visible(list, &part_count) > 0) {
+		write_parts(list, part_count, out);
+		return 0;
+	}
+	r = host_gpus_find(proc, name, survey, &count, &bytes, &err);
+	if (r < 0)
+		fprintf(out, "%s\n", err.text);
+	else
+		fprintf(out, "%" PRIu32 " %" PRIu64 "\n", count, bytes);
+	return r;
+}
+
+int host_gpus_print(void)
+{
+	char name[32];
 
 	snprintf(name, sizeof(name), "/frag-gpus-%u", (unsigned int)geteuid());
-	if (host_gpus_find("/proc", name, fragi_cuda_survey, &count, &bytes, &err) < 0) {
-		printf("%s\n", err.text);
-		return FRAGI_EXIT_MISSING;
-	}
-	printf("%" PRIu32 " %" PRIu64 "\n", count, bytes);
-	return FRAGI_EXIT_OK;
+	return host_gpus_write("/proc", name, fragi_cuda_survey, fragi_nvml_parts, stdout) < 0
+		       ? FRAGI_EXIT_MISSING
+		       : FRAGI_EXIT_OK;
 }

@@ -3,8 +3,10 @@
 #define HOST_GPUS_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include <base/diag.h>
+#include <type/nvml.h>
 
 /* fragi_cuda_survey, or that of a test */
 typedef int host_gpus_survey_fn(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err);
@@ -20,6 +22,14 @@ typedef int host_gpus_survey_fn(uint32_t *out_count, uint64_t *out_bytes, struct
  */
 int host_gpus_find(const char *proc, const char *name, host_gpus_survey_fn *survey,
 		   uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err);
+/*
+ * Writes what wrk_gpu_survey reads (workerd/gpus.h). Where GPUs are divided (MIG), and
+ * CUDA_VISIBLE_DEVICES does not name a single instance, they are listed, since CUDA would show the
+ * first instance alone; elsewhere CUDA is asked. Returns 0; negative errno, and the reason was
+ * written.
+ */
+int host_gpus_write(const char *proc, const char *name, host_gpus_survey_fn *survey,
+		    fragi_gpu_parts_fn *parts, FILE *out);
 /* What fraghost --gpus prints. Returns its status. */
 int host_gpus_print(void);
 

@@ -202,12 +202,18 @@ static bool node_lists_same(const struct fragi_node **a, size_t a_count,
 	return same;
 }
 
+static const char *mig_of(const struct fragi_spec_requirements *requirements)
+{
+	return requirements->mig != NULL ? requirements->mig->text : NULL;
+}
+
 static bool requirements_same(const struct fragi_spec_requirements *a,
 			      const struct fragi_spec_requirements *b)
 {
 	bool same = memcmp(a->wanted, b->wanted, sizeof(a->wanted)) == 0 &&
 		    memcmp(a->limit, b->limit, sizeof(a->limit)) == 0 &&
 		    a->gives_cpu == b->gives_cpu && a->label_count == b->label_count &&
+		    texts_same(mig_of(a), mig_of(b)) &&
 		    node_lists_same(a->near, a->near_count, b->near, b->near_count) &&
 		    node_lists_same(a->apart, a->apart_count, b->apart, b->apart_count);
 

@@ -43,6 +43,8 @@ static const char *required_text(const struct drv_app *app,
 		if (own->limit[i] != 0)
 			append(text, &used, key, fragi_amount_text(a, own->limit[i], amount));
 	}
+	if (own->mig != NULL)
+		append(text, &used, "mig", own->mig->text);
 	for (size_t i = 0; i < own->label_count; i++) {
 		snprintf(label, sizeof(label), "%s=%s", own->labels[i].key, own->labels[i].value);
 		append(text, &used, "label", label);

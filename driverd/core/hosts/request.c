@@ -44,6 +44,29 @@ static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
 	return sum < UINT32_MAX || fragi_amount_is_size(amount) ? sum : UINT32_MAX;
 }
 
+/* What its fragments require of the threads of each GPU, in per cent. */
+static uint32_t threads_of(const struct drv_host *host)
+{
+	const struct fragi_spec_fragment *fragments = host->app->spec->fragments;
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		sum += fragments[host->fragments[i]].requirements.wanted[FRAGI_AMOUNT_GPU_THREADS];
+	sum /= FRAGI_AMOUNT_ONE;
+	return host->app->core->config.is_local ? 0 : sum < 100 ? (uint32_t)sum : 100;
+}
+
+/* The profile of its MIG instance; empty: it has none. */
+static const char *mig_of(const struct drv_host *host)
+{
+	const struct fragi_spec_fragment *fragments = host->app->spec->fragments;
+
+	for (uint32_t i = 0; !host->app->core->config.is_local && i < host->fragment_count; i++)
+		if (fragments[host->fragments[i]].requirements.mig != NULL)
+			return fragments[host->fragments[i]].requirements.mig->text;
+	return "";
+}
+
 /* A worker that has got the source of the application is not sent it with each host. */
 static bool has_source(const struct drv_session *session, const struct drv_app *app)
 {
@@ -98,6 +121,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
 		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
 		.gpu_memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_GPU_MEMORY),
+		.gpu_threads = threads_of(host),
+		.mig = mig_of(host),
 	};
 	memcpy(message.create.data_key, app->keys.data, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->keys.variables, FW_VARIABLES_KEY_BYTES);

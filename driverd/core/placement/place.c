@@ -49,6 +49,8 @@ static bool is_nearer(const struct drv_place_other *a, const struct drv_place_ot
 {
 	double lacks_a, lacks_b;
 
+	if (a->why == DRV_WHY_MIG && b->why == DRV_WHY_MIG)
+		return a->has > b->has;
 	if (a->why != b->why || a->why != DRV_WHY_AMOUNT)
 		return a->why > b->why;
 	if ((a->has >= a->wanted) != (b->has >= b->wanted))
@@ -159,6 +161,25 @@ static bool has_amounts(const struct placing *p, const struct group *group, size
 	return has || worker->is_all;
 }
 
+/* The profile of which the worker has too few instances free for the group; NULL: none. */
+static const char *mig_lacking(const struct placing *p, const struct group *group, size_t w)
+{
+	struct drv_mig left;
+
+	if (p->mig == NULL || p->workers[w].is_all)
+		return NULL;
+	left = p->mig[w];
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f]) {
+		const struct fragi_node *mig = p->spec->fragments[f].requirements.mig;
+
+		if (mig != NULL && !drv_mig_is_free(&left, mig->text))
+			return mig->text;
+		if (mig != NULL)
+			drv_mig_take(&left, mig->text, 1);
+	}
+	return NULL;
+}
+
 /* The verdict on each worker: of all that keeps the group from it, what comes first. */
 static void judge(struct placing *p, const struct group *group)
 {
@@ -177,9 +198,12 @@ static void judge(struct placing *p, const struct group *group)
 				p->whys[w] = DRV_WHY_APART;
 		}
 	}
-	for (size_t w = 0; w < p->worker_count; w++)
+	for (size_t w = 0; w < p->worker_count; w++) {
+		if (could_run(p->whys[w]) && mig_lacking(p, group, w) != NULL)
+			p->whys[w] = DRV_WHY_MIG;
 		if (could_run(p->whys[w]) && !has_amounts(p, group, w))
 			p->whys[w] = DRV_WHY_AMOUNT;
+	}
 }
 
 /* The fragment from which one of the group is to be apart, and which runs there. */
@@ -212,7 +236,14 @@ static struct drv_place_other verdict_on(const struct placing *p, const struct g
 		verdict.label = label_of(p, group, w);
 	else if (verdict.why == DRV_WHY_APART)
 		verdict.fragment = apart_from(p, group, w);
-	else if (verdict.why == DRV_WHY_AMOUNT) {
+	else if (verdict.why == DRV_WHY_MIG) {
+		const struct drv_mig_profile *profile;
+
+		verdict.profile = mig_lacking(p, group, w);
+		profile = drv_mig_find(&p->mig[w], verdict.profile);
+		verdict.has = profile != NULL ? profile->has : 0;
+		verdict.offers = drv_mig_text(&p->mig[w], p->arena);
+	} else if (verdict.why == DRV_WHY_AMOUNT) {
 		verdict.why = DRV_WHY_NAME;
 		judge_amounts(p, group, w, &verdict);
 	}
@@ -374,6 +405,10 @@ static int place_group(struct placing *p, const struct group *group)
 		p->load[best] += group->load;
 		for (int i = 0; i < FRAGI_AMOUNTS; i++)
 			p->used[best][i] += group->wanted[i];
+		for (size_t f = group->first; p->mig != NULL && f != SIZE_MAX; f = p->next[f])
+			if (p->spec->fragments[f].requirements.mig != NULL)
+				drv_mig_take(&p->mig[best],
+					     p->spec->fragments[f].requirements.mig->text, 1);
 	}
 	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f], size++)
 		p->places[f] = place;
@@ -388,6 +423,9 @@ static int place_in_order(struct placing *p)
 		p->load[w] = p->workers[w].load;
 		p->named_for[w] = 0;
 		memcpy(p->used[w], p->workers[w].used, sizeof(p->used[w]));
+		if (p->mig != NULL)
+			p->mig[w] = p->workers[w].mig != NULL ? *p->workers[w].mig
+							      : (struct drv_mig){0};
 	}
 	for (size_t f = 0; f < p->spec->fragment_count; f++)
 		p->places[f] = (struct drv_place){.worker = p->stays != NULL ? p->stays[f] : -1};

@@ -3,6 +3,7 @@
 #define DRV_PLACE_H
 
 #include <base/arena.h>
+#include <driverd/core/placement/mig.h>
 #include <text/spec.h>
 
 /*
@@ -33,6 +34,7 @@ struct drv_place_worker {
 	bool is_left;         /* what is to be placed has just failed there */
 	bool is_out_of_reach; /* for what runs, and what is to be placed exchanges messages with */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS];
+	const struct drv_mig *mig; /* NULL: it has no instances */
 	/* thousandths of a core: those required, and a whole one of each fragment that says none */
 	int64_t load;
 };
@@ -48,6 +50,7 @@ enum drv_why {
 	DRV_WHY_OUT_OF_REACH,
 	DRV_WHY_LABEL, /* label: which one it lacks */
 	DRV_WHY_APART, /* fragment: that runs there */
+	DRV_WHY_MIG,   /* profile, has: instances of it, of which none is free; offers */
 	DRV_WHY_FULL,
 	DRV_WHY_AMOUNT, /* amount, wanted, free, has */
 	/* it could run it, but the one that was chosen is better */
@@ -64,6 +67,8 @@ struct drv_place_other {
 	const char *fragment;                 /* the same */
 	enum fragi_amount amount;
 	int64_t wanted, free, has;
+	const char *profile; /* of the spec */
+	const char *offers;  /* "2 of 1g.10gb", in the arena; NULL: no instance at all */
 };
 /* that are kept of a fragment, and of all of an application, each of which keeps as many */
 #define DRV_PLACE_OTHERS_MAX 32

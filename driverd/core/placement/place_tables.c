@@ -71,6 +71,12 @@ static int index_workers(struct placing *p)
 	p->kept_names = fragi_arena_alloc(scratch, count * sizeof(*p->kept_names));
 	p->named_for = fragi_arena_alloc(scratch, count * sizeof(*p->named_for));
 	p->whys = fragi_arena_alloc(scratch, count * sizeof(*p->whys));
+	for (size_t f = 0; p->mig == NULL && f < p->spec->fragment_count; f++)
+		if (p->spec->fragments[f].requirements.mig != NULL) {
+			p->mig = fragi_arena_alloc(scratch, count * sizeof(*p->mig));
+			if (p->mig == NULL)
+				return -ENOMEM;
+		}
 	if (p->takes_any == NULL || p->load == NULL || p->neighbours == NULL || p->used == NULL ||
 	    p->kept_names == NULL || p->named_for == NULL || p->whys == NULL)
 		return -ENOMEM;

@@ -38,6 +38,7 @@ struct placing {
 	bool *takes_any;              /* per worker */
 	int64_t *load, *neighbours;   /* per worker */
 	int64_t (*used)[FRAGI_AMOUNTS];
+	struct drv_mig *mig;     /* per worker; NULL: no fragment requires an instance */
 	const char **kept_names; /* per worker: its name in the arena; NULL: not yet */
 	size_t *named_for;       /* per worker: 1 + the fragment that it was last seen to name */
 	/* per worker: why the fragments that are being placed do not go there (enum drv_why) */

@@ -7,11 +7,24 @@ static const char *amount_text(struct fragi_arena *arena, const struct drv_place
 {
 	char wanted[FRAGI_AMOUNT_TEXT], available[FRAGI_AMOUNT_TEXT], has[FRAGI_AMOUNT_TEXT];
 
+	if (other->amount == FRAGI_AMOUNT_GPU_THREADS && other->has == 0)
+		return "NVIDIA's MPS was not found there when it started, or it is of an older frag (gpuThreads); start `nvidia-cuda-mps-control -d` before workerd";
 	return fragi_arena_printf(arena, "%s of %s %s are free, and %s are required",
 				  fragi_amount_text(other->amount, other->free, available),
 				  fragi_amount_text(other->amount, other->has, has),
 				  fragi_amount_name(other->amount),
 				  fragi_amount_text(other->amount, other->wanted, wanted));
+}
+
+static const char *mig_text(struct fragi_arena *arena, const struct drv_place_other *other)
+{
+	if (other->has != 0)
+		return fragi_arena_printf(arena,
+					  "of its %lld MIG instances %s none is free, or too few",
+					  (long long)other->has, other->profile);
+	return fragi_arena_printf(arena, "it has no MIG instance %s%s%s", other->profile,
+				  other->offers != NULL ? ", but " : "",
+				  other->offers != NULL ? other->offers : "");
 }
 
 const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_other *other)
@@ -37,6 +50,8 @@ const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_othe
 	case DRV_WHY_APART:
 		return fragi_arena_printf(arena, "%s is there, from which it is to be apart",
 					  other->fragment);
+	case DRV_WHY_MIG:
+		return mig_text(arena, other);
 	case DRV_WHY_FULL:
 		return "it runs as many hosts as it takes";
 	case DRV_WHY_AMOUNT:
@@ -59,7 +74,7 @@ const char *drv_place_missing(struct fragi_arena *arena, const char *fragments,
 
 	if (nearest == NULL || nearest->why <= DRV_WHY_NAMES_OTHERS)
 		return "no live worker names it, and none takes whatever fits";
-	if (none_has_so_much)
+	if (none_has_so_much && (nearest->amount != FRAGI_AMOUNT_GPU_THREADS || nearest->has != 0))
 		return fragi_arena_printf(
 			arena, "%s wants %s %s, and no worker has so much; worker %s has %s",
 			fragments, fragi_amount_text(nearest->amount, nearest->wanted, wanted),

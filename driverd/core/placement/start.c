@@ -26,7 +26,7 @@ static char *host_key(struct drv_app *app, const struct drv_session *session,
 		return fragi_arena_printf(arena, "%llu", connection);
 	if (fragment->host != NULL)
 		return fragi_arena_printf(arena, "%llu/%s", connection, fragment->host);
-	if (fragi_spec_python_module(fragment) != NULL)
+	if (fragi_spec_python_module(fragment) != NULL || fragment->requirements.mig != NULL)
 		return fragi_arena_printf(arena, "%llu.%s", connection, fragment->name);
 	return fragi_arena_printf(arena, "%llu:%d:%u:%lld:%lld:%lld", connection, (int)own->policy,
 				  own->intensity, (long long)own->period_ns,
@@ -108,6 +108,8 @@ void drv_start_reserve(const struct drv_app *app, size_t f, struct drv_session *
 		session->used[i] += sign * fragment->requirements.wanted[i];
 		assert(session->used[i] >= 0);
 	}
+	if (fragment->requirements.mig != NULL)
+		drv_mig_take(&session->mig, fragment->requirements.mig->text, (int)sign);
 }
 
 void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign)
@@ -157,6 +159,21 @@ static void note_limits(struct drv_app *app)
 		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
 			"the limits of %s are not enforced on worker %s: %s", fragment->name,
 			session->name, why);
+		return;
+	}
+}
+
+/* Warns of what does nothing where all is in one host, which has the GPUs as they are. */
+static void note_local_gpus(struct drv_app *app)
+{
+	for (size_t f = 0; app->core->config.is_local && f < app->spec->fragment_count; f++) {
+		const struct fragi_spec_requirements *own = &app->spec->fragments[f].requirements;
+
+		if (own->mig == NULL && own->wanted[FRAGI_AMOUNT_GPU_THREADS] == 0)
+			continue;
+		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+			"%s gets no part of a GPU (%s): all fragments run in one host; run the application with --workers 1, or give it to a driver",
+			app->spec->fragments[f].name, own->mig != NULL ? "mig" : "gpuThreads");
 		return;
 	}
 }
@@ -305,6 +322,7 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
 			.is_all = core->config.is_local,
 			.has_leases = session->minor >= DRV_LEASES_MINOR,
 			.load = session->load,
+			.mig = &session->mig,
 		};
 		memcpy(workers[count - 1].has, session->has, sizeof(session->has));
 		memcpy(workers[count - 1].used, session->used, sizeof(session->used));
@@ -368,6 +386,7 @@ int drv_start_place(struct drv_app *app)
 		name_missing(app, places);
 	if (r == 0) {
 		note_local(app);
+		note_local_gpus(app);
 		note_limits(app);
 		drv_persist_placed(app);
 	}

@@ -69,6 +69,7 @@ struct drv_session {
 	const char *worker_address, *node, *clock, *memory, *no_memory;
 	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS]; /* used: that its fragments require */
+	struct drv_mig mig;                              /* the same of MIG instances */
 	int64_t load;                                    /* as in struct drv_place_worker */
 	const char *const *labels;
 	uint32_t label_count;

@@ -9,16 +9,38 @@
 
 #include <base/units.h>
 
+#define COUNT                                                                                      \
+	{                                                                                          \
+		"4096", "not a number from 0 up", FRAGI_AMOUNT_COUNT_MAX                           \
+	}
+#define SIZE                                                                                       \
+	{                                                                                          \
+		"8 TiB", "not a valid size; write for example 512Mi or 2GB", 0                     \
+	}
+#define PERCENT                                                                                    \
+	{                                                                                          \
+		"100%", "not a whole percentage; write for example 25%", 100 * FRAGI_AMOUNT_ONE    \
+	}
+
 static const struct {
-	const char *name, *max;
-	bool is_size;
+	const char *name;
+	struct {
+		const char *max, *flaw;
+		int64_t count_max; /* 0: it is a size */
+	} kind;
 } amounts[FRAGI_AMOUNTS] = {
-	[FRAGI_AMOUNT_CPU] = {"cpu", "4096", false},
-	[FRAGI_AMOUNT_GPU] = {"gpu", "4096", false},
-	[FRAGI_AMOUNT_MEMORY] = {"memory", "8 TiB", true},
-	[FRAGI_AMOUNT_SHARED_MEMORY] = {"sharedMemory", "8 TiB", true},
-	[FRAGI_AMOUNT_GPU_MEMORY] = {"gpuMemory", "8 TiB", true},
+	[FRAGI_AMOUNT_CPU] = {"cpu", COUNT},
+	[FRAGI_AMOUNT_GPU] = {"gpu", COUNT},
+	[FRAGI_AMOUNT_MEMORY] = {"memory", SIZE},
+	[FRAGI_AMOUNT_SHARED_MEMORY] = {"sharedMemory", SIZE},
+	[FRAGI_AMOUNT_GPU_MEMORY] = {"gpuMemory", SIZE},
+	[FRAGI_AMOUNT_GPU_THREADS] = {"gpuThreads", PERCENT},
 };
+
+static bool is_percent(enum fragi_amount amount)
+{
+	return amount == FRAGI_AMOUNT_GPU_THREADS;
+}
 
 const char *fragi_amount_name(enum fragi_amount amount)
 {
@@ -27,12 +49,17 @@ const char *fragi_amount_name(enum fragi_amount amount)
 
 const char *fragi_amount_max(enum fragi_amount amount)
 {
-	return amounts[amount].max;
+	return amounts[amount].kind.max;
 }
 
 bool fragi_amount_is_size(enum fragi_amount amount)
 {
-	return amounts[amount].is_size;
+	return amounts[amount].kind.count_max == 0;
+}
+
+const char *fragi_amount_flaw(enum fragi_amount amount)
+{
+	return amounts[amount].kind.flaw;
 }
 
 enum fragi_amount fragi_amount_named(const char *name, size_t length)
@@ -47,11 +74,12 @@ enum fragi_amount fragi_amount_named(const char *name, size_t length)
 int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 {
 	uint64_t bytes;
+	char percent[FRAGI_AMOUNT_TEXT];
 	double number, rest;
 	int64_t whole;
 	int r;
 
-	if (amounts[amount].is_size) {
+	if (fragi_amount_is_size(amount)) {
 		r = fragi_parse_size(text, &bytes);
 		if (r < 0)
 			return r;
@@ -60,16 +88,27 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 		*out = (int64_t)bytes;
 		return 0;
 	}
+	if (is_percent(amount)) {
+		size_t length = strlen(text);
+
+		if (length == 0 || length > sizeof(percent) || text[length - 1] != '%')
+			return -EINVAL;
+		snprintf(percent, sizeof(percent), "%.*s", (int)length - 1, text);
+		text = percent;
+	}
 	r = fragi_parse_f64(text, &number);
 	if (r < 0)
 		return r;
 	if (!isfinite(number) || number < 0)
 		return -EINVAL;
-	if (number * (double)FRAGI_AMOUNT_ONE > (double)FRAGI_AMOUNT_COUNT_MAX)
+	if (number * (double)FRAGI_AMOUNT_ONE > (double)amounts[amount].kind.count_max)
 		return -ERANGE;
 	whole = (int64_t)(number * (double)FRAGI_AMOUNT_ONE);
 	rest = number * (double)FRAGI_AMOUNT_ONE - (double)whole;
-	*out = whole + (rest > 1e-6 ? 1 : 0);
+	whole += rest > 1e-6 ? 1 : 0;
+	if (is_percent(amount) && whole % FRAGI_AMOUNT_ONE != 0)
+		return -EINVAL; /* MPS takes whole ones */
+	*out = whole;
 	return 0;
 }
 
@@ -80,8 +119,9 @@ const char *fragi_amount_text(enum fragi_amount amount, int64_t value,
 	double scaled = (double)value;
 	size_t unit = 0;
 
-	if (!amounts[amount].is_size) {
-		snprintf(out, FRAGI_AMOUNT_TEXT, "%.10g", scaled / (double)FRAGI_AMOUNT_ONE);
+	if (!fragi_amount_is_size(amount)) {
+		snprintf(out, FRAGI_AMOUNT_TEXT, "%.10g%s", scaled / (double)FRAGI_AMOUNT_ONE,
+			 is_percent(amount) ? "%" : "");
 		return out;
 	}
 	while (unit + 1 < FRAG_COUNT_OF(units) && scaled >= 1024) {

@@ -301,6 +301,8 @@ struct fragi_spec_tracking {
 	const struct fragi_node *place;
 };
 
+#define FRAGI_MIG_PROFILE_MAX 24 /* bytes of its name, with the 0 */
+
 struct fragi_spec_label {
 	const char *key, *value;
 };
@@ -315,6 +317,7 @@ struct fragi_spec_requirements {
 	/* names of fragments, of which some may not exist because `when` excludes them */
 	const struct fragi_node **near, **apart;
 	size_t near_count, apart_count;
+	const struct fragi_node *mig;   /* "1g.10gb": an instance of that profile; NULL: none */
 	const struct fragi_node *place; /* NULL: none are given */
 };
 
@@ -439,10 +442,12 @@ FRAGI_API void fragi_spec_log_remarks(const struct fragi_spec *spec);
 FRAGI_API const char *fragi_spec_python_module(const struct fragi_spec_fragment *fragment);
 /*
  * Whether one worker runs both fragments in one host: they name the same one, or none, are not in
- * Python, and agree about what becomes of it when it fails.
+ * Python, have no MIG instance, and agree about what becomes of it when it fails.
  */
 FRAGI_API bool fragi_spec_share_host(const struct fragi_spec_fragment *a,
 				     const struct fragi_spec_fragment *b);
+/* Whether it is the name of a profile of MIG, as NVIDIA writes them: "3g.40gb", "1g.10gb+me". */
+FRAGI_API bool fragi_mig_profile_is_valid(const char *profile);
 FRAGI_API bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,
 					  const struct fragi_spec_on_failure *b);
 

@@ -86,9 +86,10 @@ bool fragi_spec_share_host(const struct fragi_spec_fragment *a, const struct fra
 {
 	if (a->host != NULL && b->host != NULL)
 		return strcmp(a->host, b->host) == 0;
-	/* One interpreter would run one of them at a time. */
+	/* One interpreter would run one of them at a time, and a process has one MIG instance. */
 	return a->host == b->host && fragi_spec_python_module(a) == NULL &&
-	       fragi_spec_python_module(b) == NULL &&
+	       fragi_spec_python_module(b) == NULL && a->requirements.mig == NULL &&
+	       b->requirements.mig == NULL &&
 	       fragi_spec_same_on_failure(&a->on_failure, &b->on_failure);
 }
 

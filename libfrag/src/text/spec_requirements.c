@@ -8,8 +8,8 @@
 
 /*
  * `requirements` of fragments: the amounts that a worker is to have free, how much of them a host
- * may take at most, the labels that a worker is to have, and the fragments that are to run on the
- * same worker (near) or on another one (apart).
+ * may take at most, the MIG instance that it is to have, the labels that a worker is to have, and
+ * the fragments that are to run on the same worker (near) or on another one (apart).
  */
 static const struct fragi_key keys[] = {
 	{"cpu"},          {"cpuLimit"},
@@ -17,6 +17,7 @@ static const struct fragi_key keys[] = {
 	{"memory"},       {"memoryLimit"},
 	{"gpuMemory"},    {"gpuMemoryLimit"},
 	{"sharedMemory"}, {"sharedMemoryLimit"},
+	{"gpuThreads"},   {"mig"},
 	{"labels"},       {"near"},
 	{"apart"},        {"affinity", FRAGI_KEY_UNBUILT},
 };
@@ -31,15 +32,9 @@ static bool read_amount(struct fragi_builder *builder, const struct fragi_node *
 		fragi_builder_error(builder, node, subject,
 				    "%s \"%.80s\" is more than a worker can have; write at most %s",
 				    node->key->text, text, fragi_amount_max(amount));
-	else if (r < 0 && fragi_amount_is_size(amount))
-		fragi_builder_error(
-			builder, node, subject,
-			"%s \"%.80s\" is not a valid size; write for example 512Mi or 2GB",
-			node->key->text, text);
 	else if (r < 0)
-		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is not a number from 0 up", node->key->text,
-				    text);
+		fragi_builder_error(builder, node, subject, "%s \"%.80s\" is %s", node->key->text,
+				    text, fragi_amount_flaw(amount));
 	return text != NULL && r == 0;
 }
 
@@ -55,6 +50,11 @@ static void read_amounts(struct fragi_builder *builder, const struct fragi_node 
 	snprintf(key, sizeof(key), "%sLimit", name);
 	limit = fragi_node_get(map, key);
 	if (wanted != NULL && read_amount(builder, wanted, subject, amount, &value)) {
+		if (value == 0 && amount == FRAGI_AMOUNT_GPU_THREADS)
+			fragi_builder_error(
+				builder, wanted, subject,
+				"%s is 0%%, with which nothing runs; leave it out for no share",
+				name);
 		out->wanted[amount] = value;
 		out->gives_cpu = out->gives_cpu || amount == FRAGI_AMOUNT_CPU;
 	}
@@ -111,6 +111,64 @@ static void read_labels(struct fragi_builder *builder, struct fragi_node *map, c
 	}
 }
 
+/* "g.10gb" behind a number; NULL: it does not follow. */
+static const char *after_number(const char *text, const char *unit)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits == 0 || digits > 4 || text[0] == '0' ||
+	    strncmp(text + digits, unit, strlen(unit)) != 0)
+		return NULL;
+	return text + digits + strlen(unit);
+}
+
+bool fragi_mig_profile_is_valid(const char *profile)
+{
+	const char *at = after_number(profile, "c."); /* a part of an instance */
+
+	at = after_number(at != NULL ? at : profile, "g.");
+	if (at != NULL)
+		at = after_number(at, "gb");
+	return at != NULL && (*at == '\0' || *at == '+' || *at == '-') &&
+	       strlen(profile) < FRAGI_MIG_PROFILE_MAX &&
+	       at[strspn(at, "+-.abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
+/* An instance is a GPU of its own: what else is required of GPUs cannot be meant of it. */
+static void check_mig(struct fragi_builder *builder, const struct fragi_node *map,
+		      const char *subject)
+{
+	static const char *const others[] = {"gpu", "gpuLimit", "gpuMemory", "gpuThreads"};
+	const struct fragi_node *other;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++) {
+		other = fragi_node_get(map, others[i]);
+		if (other != NULL)
+			fragi_builder_error(
+				builder, other, subject,
+				"%s is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two",
+				others[i]);
+	}
+}
+
+static void read_mig(struct fragi_builder *builder, const struct fragi_node *map,
+		     const char *subject, struct fragi_spec_requirements *out)
+{
+	const struct fragi_node *node = fragi_node_get(map, "mig");
+	const char *profile = node != NULL ? fragi_read_text(builder, node, subject, "mig") : NULL;
+
+	if (profile == NULL)
+		return;
+	if (fragi_mig_profile_is_valid(profile))
+		out->mig = node;
+	else
+		fragi_builder_error(
+			builder, node, subject,
+			"mig \"%.80s\" is not a profile of MIG; write one as nvidia-smi -L shows it, for example 1g.10gb",
+			profile);
+	check_mig(builder, map, subject);
+}
+
 /* A fragment, or a list of them. Whether there are such fragments is looked at later. */
 static void read_fragments(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, const struct fragi_node ***out, size_t *out_count)
@@ -146,6 +204,7 @@ void fragi_spec_read_requirements(struct fragi_builder *builder, struct fragi_no
 	out->place = map->key;
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		read_amounts(builder, map, subject, (enum fragi_amount)i, out);
+	read_mig(builder, map, subject, out);
 	read_labels(builder, fragi_node_get(map, "labels"), subject, out);
 	read_fragments(builder, fragi_node_get(map, "near"), subject, &out->near, &out->near_count);
 	read_fragments(builder, fragi_node_get(map, "apart"), subject, &out->apart,
@@ -252,6 +311,30 @@ static void check_contradictions(struct fragi_builder *builder)
 	fragi_spec_group_fini(&group);
 }
 
+/* Fragments of one `host` share its process, and that has one instance. */
+static void check_instances(struct fragi_builder *builder)
+{
+	const struct fragi_spec *spec = builder->spec;
+	const struct fragi_spec_fragment *first;
+	struct fragi_strmap hosts = {0};
+
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *own = &spec->fragments[i];
+
+		if (own->requirements.mig == NULL || own->host == NULL)
+			continue;
+		first = fragi_strmap_get(&hosts, own->host);
+		if (first != NULL)
+			fragi_builder_error(
+				builder, own->requirements.mig, own->name,
+				"requirements: mig is given to %s too, which shares the host %s, and a process has one MIG instance; give it once, or let each have a host of its own",
+				first->name, own->host);
+		else if (fragi_strmap_put(&hosts, own->host, (void *)(uintptr_t)own) < 0)
+			builder->no_memory = true;
+	}
+	fragi_strmap_fini(&hosts);
+}
+
 void fragi_spec_check_requirements(struct fragi_builder *builder)
 {
 	const struct fragi_spec *spec = builder->spec;
@@ -268,4 +351,5 @@ void fragi_spec_check_requirements(struct fragi_builder *builder)
 	}
 	if (has_apart)
 		check_contradictions(builder);
+	check_instances(builder);
 }
