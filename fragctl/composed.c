@@ -139,7 +139,10 @@ int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed
 	exit_code = ctl_graph_registry(graph, &out_composed->registry);
 	if (exit_code != CTL_OK)
 		return exit_code;
-	r = compose_all(graph->spec, diag, out_composed);
+	out_composed->spec = graph->spec;
+	r = fragi_spec_group(graph->spec, &out_composed->near);
+	if (r == 0)
+		r = compose_all(graph->spec, diag, out_composed);
 	if (r == 0 && diag->count == 0)
 		r = check_deadlines(graph->spec, out_composed, diag);
 	if (r == 0 && diag->count == 0)
@@ -158,8 +161,17 @@ void ctl_composed_fini(struct ctl_composed *composed)
 	fragi_free(composed->fragments);
 	fragi_free(composed->infos);
 	fragi_free(composed->flows);
+	fragi_spec_group_fini(&composed->near);
 	if (composed->registry != NULL)
 		fragi_registry_destroy(composed->registry);
+}
+
+bool ctl_may_share_host(const struct ctl_composed *composed, uint32_t a, uint32_t b)
+{
+	const struct fragi_spec_fragment *fragments = composed->spec->fragments;
+
+	return fragi_spec_share_host(&fragments[a], &fragments[b]) &&
+	       fragi_spec_may_meet(composed->spec, &composed->near, a, b);
 }
 
 static const char *plural(size_t n)

@@ -16,6 +16,8 @@ struct ctl_composed {
 	size_t op_count, inner_flow_count;
 	struct fragi_flow_info *flows; /* between fragments */
 	size_t flow_count;
+	const struct fragi_spec *spec;
+	struct fragi_spec_group near; /* its fragments that run on one worker */
 };
 
 /*
@@ -25,6 +27,11 @@ struct ctl_composed {
  */
 int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed);
 void ctl_composed_fini(struct ctl_composed *composed);
+/*
+ * Whether one host may run both fragments: they share one where they meet, and labels, near and
+ * apart let them meet.
+ */
+bool ctl_may_share_host(const struct ctl_composed *composed, uint32_t a, uint32_t b);
 /* "2 fragments, 4 operators, 3 flows" into out. Returns out. */
 const char *ctl_composed_sum(const struct ctl_composed *composed, char *out, size_t size);
 /*

@@ -85,8 +85,8 @@ static void mapped_text(const struct ctl_flow *flow, const struct frag_fragment 
 static void between_hosts(const struct fragi_flow_info *info, const struct ctl_composed *composed,
 			  const struct gpu_memory *memory, struct ctl_flow *flow)
 {
-	const struct frag_fragment *from = composed->fragments[info->from_fragment];
 	const struct frag_fragment *to = composed->fragments[info->to_fragment];
+	const struct fragi_spec_fragment *fragments = composed->spec->fragments;
 	const bool is_named = info->transport != NULL;
 	char hosts[300];
 
@@ -95,6 +95,9 @@ static void between_hosts(const struct fragi_flow_info *info, const struct ctl_c
 		snprintf(hosts, sizeof(hosts), "staged: the edge is %s", info->transport);
 	} else if (info->encrypt) {
 		snprintf(hosts, sizeof(hosts), "staged: the flow is encrypted");
+	} else if (fragments[info->from_fragment].requirements.mig != NULL ||
+		   fragments[info->to_fragment].requirements.mig != NULL) {
+		snprintf(hosts, sizeof(hosts), "staged: a MIG instance is a GPU of its own");
 	} else if (memory->shared.type == 0) {
 		snprintf(hosts, sizeof(hosts),
 			 "staged: of the sender's allocators, other hosts can map none");
@@ -102,7 +105,7 @@ static void between_hosts(const struct fragi_flow_info *info, const struct ctl_c
 		flow->gpu_ways |= CTL_GPU_MAPPED;
 		mapped_text(flow, to, memory, hosts, sizeof(hosts));
 	}
-	if (!is_named && fragi_spec_share_host(from->own, to->own)) {
+	if (!is_named && ctl_may_share_host(composed, info->from_fragment, info->to_fragment)) {
 		flow->gpu_ways |= CTL_GPU_POINTER;
 		snprintf(flow->gpu_reason, sizeof(flow->gpu_reason),
 			 "by pointer if one host runs both fragments; between hosts %s", hosts);

@@ -64,9 +64,7 @@ static void bound(const struct frag_op *op, const struct fragi_port *port, struc
 static void span(const struct fragi_flow_info *info, const struct ctl_composed *composed,
 		 struct ctl_flow *flow)
 {
-	const struct fragi_spec_fragment *from = composed->fragments[info->from_fragment]->own;
-	const struct fragi_spec_fragment *to = composed->fragments[info->to_fragment]->own;
-	bool one_host = fragi_spec_share_host(from, to);
+	bool one_host = ctl_may_share_host(composed, info->from_fragment, info->to_fragment);
 
 	flow->edge = "auto";
 	flow->edge_reason =

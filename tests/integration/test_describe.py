@@ -220,6 +220,7 @@ fragments:
       plain: {type: ping_tensor_tx, parameters: {allocator: $host}}
       near: {type: ping_tensor_rx}
     flows: [{from: tx, to: near}]
+    requirements: {labels: {gpu: left}}
   b:
     resources:
       frames: {type: block_memory_pool, storage_type: 1, block_size: 1KiB, num_blocks: 8}
@@ -233,7 +234,14 @@ fragments:
   c:
     host: other
     operators: {auto: {type: ping_tensor_rx}, shm: {type: ping_tensor_rx}}
+  d: {operators: {in: {type: ping_tensor_rx}}, requirements: {labels: {gpu: right, zone: a}}}
+  e: {operators: {in: {type: ping_tensor_rx}}, requirements: {labels: {zone: a}}}
+  f: {operators: {in: {type: ping_tensor_rx}}, requirements: {apart: a}}
+  g: {operators: {in: {type: ping_tensor_rx}}, requirements: {near: d}}
+  h: {operators: {in: {type: ping_tensor_rx}}, requirements: {near: a}}
+  i: {operators: {in: {type: ping_tensor_rx}}, requirements: {mig: 1g.10gb}}
 flows:
+  - {from: a.tx, to: [d.in, e.in, f.in, g.in, h.in, i.in]}
   - {from: a.tx, to: b.auto}
   - {from: a.tx, to: b.ucx, edge: ucx}
   - {from: a.tx, to: b.secret, encrypt: on}
@@ -246,6 +254,8 @@ flows:
         flows = {f["to"]: (f["gpu_memory"], f["gpu_memory_reason"])
                  for f in self.document(0, "describe", app)["flows"]}
         either = "by pointer if one host runs both fragments; between hosts "
+        mapped = ("mapped where both hosts see the same GPU 0 of one machine, the receiving one uses "
+                  "it before the start, and the tensor has no gaps between its elements; else staged")
         self.assertEqual(flows, {
             "a.near.in": (["pointer"], "by pointer: both ends are in one process"),
             "b.auto.in": (["pointer", "mapped", "staged"],
@@ -266,6 +276,13 @@ flows:
                           "mapped where both hosts see the same GPU 0 of one machine, the "
                           "receiving one uses it before the start, and the tensor has no gaps "
                           "between its elements; else staged"),
+            # labels, apart, and those that are near one with such a label
+            "d.in.in": (["mapped", "staged"], mapped),
+            "e.in.in": (["pointer", "mapped", "staged"], either + mapped),
+            "f.in.in": (["mapped", "staged"], mapped),
+            "g.in.in": (["mapped", "staged"], mapped),
+            "h.in.in": (["pointer", "mapped", "staged"], either + mapped),
+            "i.in.in": (["staged"], "staged: a MIG instance is a GPU of its own"),
             "c.shm.in": (["mapped", "staged"],
                          "mapped where both hosts see the same GPU 0, the receiving one uses it "
                          "before the start, and the tensor has no gaps between its elements; else "

@@ -461,6 +461,12 @@ struct fragi_spec_group {
 FRAGI_API int fragi_spec_group(const struct fragi_spec *spec, struct fragi_spec_group *out);
 /* The index of a fragment; SIZE_MAX: there is none. */
 FRAGI_API size_t fragi_spec_group_index(const struct fragi_spec_group *group, const char *fragment);
+/*
+ * Whether both fragments (by their numbers) may run on one worker, by their labels and by `near`
+ * and `apart` of all: a worker has each label once.
+ */
+FRAGI_API bool fragi_spec_may_meet(const struct fragi_spec *spec,
+				   const struct fragi_spec_group *group, size_t a, size_t b);
 FRAGI_API void fragi_spec_group_fini(struct fragi_spec_group *group);
 /* Whether a worker can have such a label. */
 FRAGI_API bool fragi_label_is_valid(const char *key, const char *value);

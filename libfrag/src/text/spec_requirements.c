@@ -283,6 +283,48 @@ size_t fragi_spec_group_index(const struct fragi_spec_group *group, const char *
 	return (size_t)(uintptr_t)fragi_strmap_get(&group->by_name, fragment) - 1;
 }
 
+static bool is_listed(const struct fragi_node **names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i]->text, name) == 0)
+			return true;
+	return false;
+}
+
+static bool labels_agree(const struct fragi_spec_requirements *a,
+			 const struct fragi_spec_requirements *b)
+{
+	for (size_t i = 0; i < a->label_count; i++)
+		for (size_t k = 0; k < b->label_count; k++)
+			if (strcmp(a->labels[i].key, b->labels[k].key) == 0 &&
+			    strcmp(a->labels[i].value, b->labels[k].value) != 0)
+				return false;
+	return true;
+}
+
+static bool keep_apart(const struct fragi_spec_fragment *a, const struct fragi_spec_fragment *b)
+{
+	return is_listed(a->requirements.apart, a->requirements.apart_count, b->name) ||
+	       is_listed(b->requirements.apart, b->requirements.apart_count, a->name);
+}
+
+bool fragi_spec_may_meet(const struct fragi_spec *spec, const struct fragi_spec_group *group,
+			 size_t a, size_t b)
+{
+	const size_t first = group->of[a], second = group->of[b];
+
+	if (first == second)
+		return true;
+	for (size_t i = 0; i < spec->fragment_count; i++)
+		for (size_t k = 0; group->of[i] == first && k < spec->fragment_count; k++)
+			if (group->of[k] == second &&
+			    (keep_apart(&spec->fragments[i], &spec->fragments[k]) ||
+			     !labels_agree(&spec->fragments[i].requirements,
+					   &spec->fragments[k].requirements)))
+				return false;
+	return true;
+}
+
 void fragi_spec_group_fini(struct fragi_spec_group *group)
 {
 	fragi_strmap_fini(&group->by_name);
