@@ -3,6 +3,7 @@
 #define VISION_KERNELS_H
 
 #include "../draw/step.h"
+#include "level_pixel.h"
 #include "raw_pixel.h"
 #include "sample_pixel.h"
 
