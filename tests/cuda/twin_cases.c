@@ -12,6 +12,12 @@
 
 static char layers[800]; /* the argument tensors of draw */
 
+/* Columns of a frame: one in four is wide enough for whole warps and several tiles of draw. */
+static int wider(uint64_t *s, int columns)
+{
+	return twin_below(s, 4) == 0 ? columns + 128 * (1 + twin_below(s, 2)) : columns;
+}
+
 /* Says which case it is, and lets the failure follow. */
 static void head(char **why, size_t *size, uint64_t seed, const struct twin *twin)
 {
@@ -44,7 +50,7 @@ static bool format_converter_case(uint64_t seed, char *why, size_t size)
 	const int format = twin_below(&s, 12);
 	struct frag_dtype dtype = TWIN_U8;
 	int64_t rows = 2 * (2 + twin_below(&s, SIDE_MAX / 2));
-	int64_t columns = 2 * (2 + twin_below(&s, SIDE_MAX / 2));
+	int64_t columns = wider(&s, 2 * (2 + twin_below(&s, SIDE_MAX / 2)));
 	int64_t shape[3] = {rows, columns, 1};
 
 	if (format == 1 || format == 9 || (format >= 5 && format < 9 && twin_below(&s, 2) == 0))
@@ -338,7 +344,8 @@ static bool draw_case(uint64_t seed, char *why, size_t size)
 	uint64_t s = seed;
 	const int shapes = twin_below(&s, 6), type = twin_below(&s, FRAG_COUNT_OF(widths));
 	const int64_t count = 2 * (1 + twin_below(&s, 4));
-	const int64_t shape[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX),
+	const int64_t shape[] = {1 + twin_below(&s, SIDE_MAX),
+				 wider(&s, 1 + twin_below(&s, SIDE_MAX)),
 				 channels[twin_below(&s, 3)]};
 	const int64_t mask[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX), 1};
 	const int64_t places[] = {count, widths[type]};
@@ -352,7 +359,7 @@ static bool draw_case(uint64_t seed, char *why, size_t size)
 		at[i] = at[i] * 1.4f + 0.5f; /* some lie outside */
 	for (int64_t i = 0; i < mask[0] * mask[1]; i++)
 		number[i] %= 4;
-	twin_arg(&twin, "width", "%d", shapes == 0 ? 0 : 1 + twin_below(&s, SIDE_MAX));
+	twin_arg(&twin, "width", "%d", shapes == 0 ? 0 : wider(&s, 1 + twin_below(&s, SIDE_MAX)));
 	twin_arg(&twin, "height", "%d",
 		 strcmp(twin.texts[0], "0") == 0 ? 0 : 1 + twin_below(&s, SIDE_MAX));
 	twin_arg(&twin, "color_lut", "[[0, 0, 0, 0], [1, 0.2, 0, 0.6], [0, 0, 1, 1]]");

@@ -12,6 +12,16 @@
 #include <stdint.h>
 #include <string.h>
 
+#define GPU_WARP 32       /* threads that run together, side by side */
+#define GPU_THREADS 256   /* of a block of a kernel with a thread for each place */
+#define GPU_STORE_WORDS 6 /* most of gpu_store */
+
+/*
+ * gpu_store(to, words, count, is_whole) stores the words of a thread.
+ * - count: of them; constant in a kernel
+ * - is_whole: all threads of the warp store, each behind the one before it
+ */
+
 #ifdef __CUDACC__
 #define GPU_INLINE static __device__ __forceinline__
 #define GPU_UNROLL _Pragma("unroll") /* the loop behind it */
@@ -39,6 +49,29 @@ GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
 	    : "=r"(bytes)
 	    : "r"(second), "r"(first), "r"(rest));
 	return bytes;
+}
+
+/* The words go through shared memory, so that each store of the warp fills whole lines. */
+GPU_INLINE void gpu_store(uint32_t *to, const uint32_t *words, int count, int is_whole)
+{
+	__shared__ uint32_t lines[GPU_THREADS / GPU_WARP][GPU_WARP * GPU_STORE_WORDS];
+	const int thread = (int)(threadIdx.y * blockDim.x + threadIdx.x), lane = thread % GPU_WARP;
+	uint32_t *line = lines[thread / GPU_WARP], *first = to - lane * count;
+
+	if (!is_whole) {
+		GPU_UNROLL
+		for (int i = 0; i < count; i++)
+			to[i] = words[i];
+		return;
+	}
+	GPU_UNROLL
+	for (int i = 0; i < count; i++)
+		line[lane * count + i] = words[i];
+	__syncwarp();
+	GPU_UNROLL
+	for (int i = 0; i < count; i++)
+		first[lane + i * GPU_WARP] = line[lane + i * GPU_WARP];
+	__syncwarp(); /* before the next ones */
 }
 
 #define GPU_KERNEL(name, job_type, run)                                                            \
@@ -85,6 +118,13 @@ GPU_INLINE uint32_t gpu_bytes(uint32_t low, uint32_t high, uint32_t selector)
 	return bytes;
 }
 
+GPU_INLINE void gpu_store(uint32_t *to, const uint32_t *words, int count, int is_whole)
+{
+	(void)is_whole;
+	for (int i = 0; i < count; i++)
+		to[i] = words[i];
+}
+
 #define GPU_DOT(bytes, weights, sum) gpu_dot(bytes, weights, sum)
 
 GPU_INLINE int gpu_dot(uint32_t bytes, uint32_t weights, int sum)
@@ -107,7 +147,7 @@ GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
 }
 #endif
 
-/* 8 bytes, which are read and written at once. */
+/* 8 bytes, which are read at once. */
 struct gpu_pair {
 	uint32_t at[2];
 } __attribute__((aligned(8)));

@@ -2,11 +2,12 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "kernel.h"
 #include "twin.h"
 
 #define GPUS_MAX 64
-#define ACROSS 32
-#define DOWN 8
+#define ACROSS GPU_WARP
+#define DOWN (GPU_THREADS / GPU_WARP)
 #define BLOCK 1024
 
 bool gpu_pool_is_on_gpu(struct frag_resource *pool, struct frag_device *out)

@@ -497,16 +497,17 @@ GPU_INLINE void raw_pixels_of_row(const struct raw_job *job, struct raw_kind kin
 				raw_read(job, kind, y, x + i, rgb[i]);
 	if (job->is_aligned) {
 		const int bytes = kind.is_deep ? 2 : 1, in_word = 4 / bytes;
+		const int behind = (x / RAW_ACROSS / GPU_WARP + 1) * GPU_WARP * RAW_ACROSS;
 		uint32_t words[6] = {0, 0, 0, 0, 0, 0};
 
 		for (int i = 0; i < 12; i++)
 			words[i / in_word] |= (uint32_t)rgb[i / 3][i % 3]
 					      << (8 * bytes * (i % in_word));
-		for (int i = 0; i < 3; i++)
-			if (kind.is_deep)
-				((struct gpu_pair *)(void *)(job->out + at * 2))[i] =
-					(struct gpu_pair){{words[2 * i], words[2 * i + 1]}};
-			else
+		if (kind.is_deep) /* whose lines would be stored in three parts each */
+			gpu_store((uint32_t *)(void *)(job->out + at * 2), words, 6,
+				  behind <= job->columns);
+		else
+			for (int i = 0; i < 3; i++)
 				((uint32_t *)(void *)(job->out + at))[i] = words[i];
 		return;
 	}
