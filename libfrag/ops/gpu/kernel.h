@@ -30,16 +30,8 @@
 #define GPU_MIN(least, value) ((void)atomicMin(least, value))
 /* Byte i of the result is that byte of high:low which four bits of the selector name. */
 #define GPU_BYTES(low, high, selector) __byte_perm(low, high, selector)
-/* Adds the products of four bytes and four signed ones to a sum. */
-#define GPU_DOT(bytes, weights, sum) gpu_dot(bytes, weights, sum)
 /* Brings two numbers to bytes, 0 to 255; above them lie the lower ones of `rest`. */
 #define GPU_PACK(first, second, rest) gpu_pack(first, second, rest)
-
-GPU_INLINE int gpu_dot(uint32_t bytes, uint32_t weights, int sum)
-{
-	asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(bytes), "r"(weights));
-	return sum;
-}
 
 GPU_INLINE uint32_t gpu_pack(int first, int second, uint32_t rest)
 {
@@ -123,15 +115,6 @@ GPU_INLINE void gpu_store(uint32_t *to, const uint32_t *words, int count, int is
 	(void)is_whole;
 	for (int i = 0; i < count; i++)
 		to[i] = words[i];
-}
-
-#define GPU_DOT(bytes, weights, sum) gpu_dot(bytes, weights, sum)
-
-GPU_INLINE int gpu_dot(uint32_t bytes, uint32_t weights, int sum)
-{
-	for (int i = 0; i < 4; i++)
-		sum += (int)(bytes >> (8 * i) & 0xff) * (int8_t)(weights >> (8 * i) & 0xff);
-	return sum;
 }
 
 #define GPU_PACK(first, second, rest) gpu_pack(first, second, rest)

@@ -173,7 +173,7 @@ void vision_raw_convert(const struct raw_job *job)
 {
 	struct raw_kind kind = {layout_of(job), job->is_deep};
 
-	if (kind.layout == RAW_MALVAR_WORDS) /* what multiplies four bytes at once on a GPU alone */
+	if (kind.layout == RAW_MALVAR_WORDS) /* which takes 1.5 times as long on a CPU */
 		kind.layout = RAW_MALVAR;
 	for (int y = 0; y < thread_rows(job, kind.layout); y++)
 		for (int x = 0; x < vision_raw_thread_columns(job); x++)

@@ -289,92 +289,108 @@ GPU_INLINE void raw_bilinear(const struct raw_job *job, int y, int x)
 
 	for (int j = 0; j < RAW_DOWN + 2; j++) /* the rows beyond the last are not used */
 		rows[j] = raw_row_at(job, y + j - 1 < job->rows ? y + j - 1 : job->rows, x);
-	for (int j = 0; j < RAW_DOWN; j++, at += (uint64_t)job->columns * 3)
-		if (y + j < job->rows)
-			raw_bilinear_words(job, y + j, &rows[j], &rows[j + 1], &rows[j + 2],
-					   (uint32_t *)(void *)(job->out + at));
+	for (int j = 0; j < RAW_DOWN; j++, at += (uint64_t)job->columns * 3) {
+		if (y + j >= job->rows)
+			return;
+		raw_bilinear_words(job, y + j, &rows[j], &rows[j + 1], &rows[j + 2],
+				   (uint32_t *)(void *)(job->out + at));
+	}
 }
 
 /*
- * Malvar, of u8 in whole words: four numbers of a row are multiplied by four weights at a time.
- * The weights are those of raw_sums, for five pixels of a row, of which the third is the pixel's.
+ * Malvar, of u8 in whole words: two pixels at a time, of which one lies between them, in the halves
+ * of a word. Sums of raw_sums go from -3060 to 7140, so a half has room for them; what a negative
+ * one takes from the upper half is given back when the halves are taken apart.
  */
-#define RAW_WEIGHTS(a, b, c, d, e)                                                                 \
-	((uint64_t)(uint8_t)(a) | (uint64_t)(uint8_t)(b) << 8 | (uint64_t)(uint8_t)(c) << 16 |     \
-	 (uint64_t)(uint8_t)(d) << 24 | (uint64_t)(uint8_t)(e) << 32)
 
-/* i: of the four pixels of a thread; it and the weights are constant in a kernel */
-GPU_INLINE int raw_weighted(const uint32_t words[3], int i, uint64_t weights, int sum)
+/* Pixels k and k + 2, of those from the first one on: from -2 to 5. */
+GPU_INLINE uint32_t raw_two_at(const uint32_t words[3], int k)
 {
-	const int shift = 8 * (i + 2);
-	const uint32_t first = (uint32_t)(weights << shift);
-	const uint32_t second =
-		(uint32_t)(shift < 32 ? weights >> (32 - shift) : weights << (shift - 32));
-	const uint32_t third = (uint32_t)(weights >> (64 - shift));
+	const uint32_t low = k < 0 ? words[0] : words[1], high = k < 0 ? words[1] : words[2];
+	const uint32_t first = (uint32_t)(k < 0 ? k + 4 : k);
 
-	if (first != 0)
-		sum = GPU_DOT(words[0], first, sum);
-	if (second != 0)
-		sum = GPU_DOT(words[1], second, sum);
-	if (third != 0)
-		sum = GPU_DOT(words[2], third, sum);
-	return sum;
+	return GPU_BYTES(low, high, (first + 2) << 8 | first) & 0x00ff00ffu;
 }
 
-/* The weights of the pixel's row, of those beside it, and of those two rows away. */
-GPU_INLINE int raw_filtered(const uint32_t (*rows)[3], int i, uint64_t here, uint64_t near,
-			    uint64_t far)
-{
-	int sum = raw_weighted(rows[2], i, here, 8);
+/* Of pixels 0 and 2, and of pixels 1 and 3: themselves, and those beside them. */
+struct raw_twos {
+	uint32_t centre[2], across[2], far_across[2];
+};
 
-	sum = raw_weighted(rows[1], i, near, sum);
-	sum = raw_weighted(rows[3], i, near, sum);
-	sum = raw_weighted(rows[0], i, far, sum);
-	return raw_weighted(rows[4], i, far, sum) >> 4;
+GPU_INLINE struct raw_twos raw_twos_at(const uint32_t words[3])
+{
+	struct raw_twos twos;
+
+	for (int k = 0; k < 2; k++) {
+		twos.centre[k] = raw_two_at(words, k);
+		twos.across[k] = raw_two_at(words, k - 1) + raw_two_at(words, k + 1);
+		twos.far_across[k] = raw_two_at(words, k - 2) + raw_two_at(words, k + 2);
+	}
+	return twos;
+}
+
+/* The halves of sums of 16ths, which hold what rounds them. */
+GPU_INLINE int raw_lower(uint32_t sums)
+{
+	return (int)(sums << 16) >> 20;
+}
+
+GPU_INLINE int raw_upper(uint32_t sums)
+{
+	return (int)(sums + 0x8000u) >> 20;
 }
 
 /*
  * words: receives four pixels of RGB.
  * - rows: from two above the pixels to two below
+ * - here: the pixels' own numbers
  * - own: the first pixel of the row's own colour, 0 or 1; constant in a kernel
  */
-GPU_INLINE void raw_malvar_words(const uint32_t (*rows)[3], int own, int is_red_row,
-				 uint32_t words[3])
+GPU_INLINE void raw_malvar_words(const struct raw_twos *rows, uint32_t here, int own,
+				 int is_red_row, uint32_t words[3])
 {
-	int green[2], same[2], other[4];
+	const int between = 1 - own; /* green */
+	const uint32_t half = 0x00080008u;
+	uint32_t down, far_down, diag, far, green, same, opposite, above, base;
 
-	for (int i = 0; i < 4; i++) {
-		if ((i & 1) != own) {
-			same[i / 2] = raw_filtered(rows, i, RAW_WEIGHTS(-2, 8, 10, 8, -2),
-						   RAW_WEIGHTS(0, -2, 0, -2, 0),
-						   RAW_WEIGHTS(0, 0, 1, 0, 0));
-			other[i] = raw_filtered(rows, i, RAW_WEIGHTS(1, 0, 10, 0, 1),
-						RAW_WEIGHTS(0, -2, 8, -2, 0),
-						RAW_WEIGHTS(0, 0, -2, 0, 0));
-			continue;
-		}
-		green[i / 2] =
-			raw_filtered(rows, i, RAW_WEIGHTS(-2, 4, 8, 4, -2),
-				     RAW_WEIGHTS(0, 0, 4, 0, 0), RAW_WEIGHTS(0, 0, -2, 0, 0));
-		other[i] = raw_filtered(rows, i, RAW_WEIGHTS(-3, 0, 12, 0, -3),
-					RAW_WEIGHTS(0, 4, 0, 4, 0), RAW_WEIGHTS(0, 0, -3, 0, 0));
-	}
+	down = rows[1].centre[own] + rows[3].centre[own];
+	diag = rows[1].across[own] + rows[3].across[own];
+	far = rows[2].far_across[own] + rows[0].centre[own] + rows[4].centre[own];
+	green = 8 * rows[2].centre[own] + 4 * (rows[2].across[own] + down) - 2 * far + half;
+	opposite = 12 * rows[2].centre[own] + 4 * diag - 3 * far + half;
+	down = rows[1].centre[between] + rows[3].centre[between];
+	far_down = rows[0].centre[between] + rows[4].centre[between];
+	diag = rows[1].across[between] + rows[3].across[between];
+	base = 10 * rows[2].centre[between] - 2 * diag + half;
+	same = base + 8 * rows[2].across[between] - 2 * rows[2].far_across[between] + far_down;
+	above = base + 8 * down - 2 * far_down + rows[2].far_across[between];
 	raw_join(is_red_row,
-		 GPU_BYTES(rows[2][1], GPU_PACK(same[0], same[1], 0), own == 0 ? 0x5240 : 0x3514),
-		 GPU_BYTES(rows[2][1], GPU_PACK(green[0], green[1], 0), own == 0 ? 0x3514 : 0x5240),
-		 GPU_PACK(other[0], other[1], GPU_PACK(other[2], other[3], 0)), words);
+		 GPU_BYTES(here, GPU_PACK(raw_lower(same), raw_upper(same), 0),
+			   own == 0 ? 0x5240 : 0x3514),
+		 GPU_BYTES(here, GPU_PACK(raw_lower(green), raw_upper(green), 0),
+			   own == 0 ? 0x3514 : 0x5240),
+		 own == 0 ? GPU_PACK(raw_lower(opposite), raw_lower(above),
+				     GPU_PACK(raw_upper(opposite), raw_upper(above), 0))
+			  : GPU_PACK(raw_lower(above), raw_lower(opposite),
+				     GPU_PACK(raw_upper(above), raw_upper(opposite), 0)),
+		 words);
 }
 
 /* Four columns from x on, and RAW_DOWN rows from y on. */
 GPU_INLINE void raw_malvar(const struct raw_job *job, int y, int x)
 {
 	uint64_t at = ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
-	uint32_t rows[RAW_DOWN + 4][3];
+	struct raw_twos rows[RAW_DOWN + 4];
+	uint32_t here[RAW_DOWN + 4];
 
 	GPU_UNROLL
-	for (int j = 0; j < RAW_DOWN + 4; j++) /* rows far beyond the last are not used */
-		raw_words_at(job, y + j - 2 < job->rows + 1 ? y + j - 2 : job->rows + 1, x,
-			     rows[j]);
+	for (int j = 0; j < RAW_DOWN + 4; j++) { /* rows far beyond the last are not used */
+		uint32_t words[3];
+
+		raw_words_at(job, y + j - 2 < job->rows + 1 ? y + j - 2 : job->rows + 1, x, words);
+		rows[j] = raw_twos_at(words);
+		here[j] = words[1];
+	}
 	GPU_UNROLL
 	for (int j = 0; j < RAW_DOWN; j++, at += (uint64_t)job->columns * 3) {
 		const int is_red_row = (j & 1) == job->red_y; /* y is even */
@@ -383,9 +399,9 @@ GPU_INLINE void raw_malvar(const struct raw_job *job, int y, int x)
 		if (y + j >= job->rows)
 			return;
 		if ((job->red_x == 0) == is_red_row)
-			raw_malvar_words(rows + j, 0, is_red_row, words);
+			raw_malvar_words(rows + j, here[j + 2], 0, is_red_row, words);
 		else
-			raw_malvar_words(rows + j, 1, is_red_row, words);
+			raw_malvar_words(rows + j, here[j + 2], 1, is_red_row, words);
 	}
 }
 
