@@ -166,6 +166,8 @@ static void reach_draw_job(struct draw_job *job)
 	job->steps = steps;
 	job->paints = reached(job->paints, (size_t)job->paint_count * sizeof(struct paint));
 	job->out = reached(job->out, (size_t)job->rows * (size_t)job->columns * 3);
+	job->tiles = reached(job->tiles, (size_t)(draw_tiles_across(job) * draw_tiles_down(job)) *
+						 (size_t)draw_words(job) * sizeof(uint32_t));
 }
 
 /* One thread after the other. */

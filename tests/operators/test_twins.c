@@ -382,7 +382,7 @@ GPU_TEST(ops_twins, pictures_are_drawn_where_the_pool_is)
 			frag_message_unref(m);
 		}
 		cr_expect_eq(fake.calls("cuLaunchKernel") - launches,
-			     cases[i].picture_on_gpu ? 40 : 0);
+			     cases[i].picture_on_gpu ? 60 : 0);
 		frag_harness_destroy(h);
 	}
 }

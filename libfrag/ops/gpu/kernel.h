@@ -28,6 +28,7 @@
 #define GPU_SYNC() __syncthreads()
 #define GPU_ADD(counter, value) atomicAdd(counter, value)
 #define GPU_MIN(least, value) ((void)atomicMin(least, value))
+#define GPU_LOWEST(bits) (__ffs((int)(bits)) - 1) /* the lowest bit that is set */
 /* Byte i of the result is that byte of high:low which four bits of the selector name. */
 #define GPU_BYTES(low, high, selector) __byte_perm(low, high, selector)
 /* Brings two numbers to bytes, 0 to 255; above them lie the lower ones of `rest`. */
@@ -91,6 +92,7 @@ GPU_INLINE uint32_t gpu_add(uint32_t *counter, uint32_t value)
 	return before;
 }
 
+#define GPU_LOWEST(bits) __builtin_ctz(bits)
 #define GPU_MIN(least, value) gpu_min(least, value)
 
 GPU_INLINE void gpu_min(uint32_t *least, uint32_t value)

@@ -100,7 +100,10 @@ static int64_t write_steps(struct draw *d, struct frag_op *op, const struct mess
 static int launch(struct draw *d, struct frag_tick *tick, const struct frag_tensor *written,
 		  int64_t bytes, struct draw_job *job)
 {
-	unsigned char *there = gpu_twin_scratch(&d->twin, tick, (size_t)bytes + 16);
+	const int64_t tiles = (int64_t)draw_tiles_across(job) * draw_tiles_down(job);
+	const int64_t words = draw_words(job);
+	unsigned char *there = gpu_twin_scratch(
+		&d->twin, tick, (size_t)(bytes + tiles * words * (int64_t)sizeof(uint32_t)) + 16);
 	struct draw_take_job take = {
 		.in = frag_tensor_data(written), .out = there, .bytes = (uint64_t)bytes};
 	int r = there != NULL ? 0 : -ENOMEM;
@@ -109,10 +112,14 @@ static int launch(struct draw *d, struct frag_tick *tick, const struct frag_tens
 	job->paints =
 		(const struct paint *)(const void *)(there +
 						     (size_t)job->count * sizeof(struct draw_step));
+	job->tiles = (uint32_t *)(void *)(there + bytes);
 	if (r == 0)
 		r = gpu_twin_launch(&d->twin, tick, "vision_draw_take", &take, bytes / 16, 1);
 	if (r == 0)
-		r = gpu_twin_launch(&d->twin, tick, "vision_draw", job, job->columns, job->rows);
+		r = gpu_twin_launch(&d->twin, tick, "vision_draw_touch", job, tiles, words);
+	if (r == 0)
+		r = gpu_twin_launch(&d->twin, tick, "vision_draw", job,
+				    (job->columns + DRAW_ACROSS - 1) / DRAW_ACROSS, job->rows);
 	return r == 0 ? gpu_twin_end(&d->twin, tick) : r;
 }
 
