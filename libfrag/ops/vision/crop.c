@@ -268,7 +268,8 @@ static int cut_on_gpu(struct crop *c, struct frag_tick *tick, struct frag_device
 		find_region(c, frame, places, i, (float *)frag_tensor_writable(*regions) + 4 * i);
 	job.regions = frag_tensor_data(*regions);
 	job.out = frag_tensor_writable(*crops);
-	r = gpu_twin_launch(&c->twin, tick, "vision_crop", &job, c->width * c->height, count);
+	r = gpu_twin_launch(&c->twin, tick, "vision_crop", &job,
+			    (int64_t)crop_step(&job) * c->width, count);
 	return r == 0 ? gpu_twin_end(&c->twin, tick) : r;
 }
 

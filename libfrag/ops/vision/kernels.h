@@ -21,7 +21,7 @@
 	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \
 	X(vision_raw_malvar_deep, raw_job, vision_raw_malvar_deep_pixels)                          \
 	X(vision_level, level_job, level_element)                                                  \
-	X(vision_crop, crop_job, crop_pixel)                                                      \
+	X(vision_crop, crop_job, crop_pixels)                                                      \
 	X(vision_draw_take, draw_take_job, draw_take)                                              \
 	X(vision_draw_touch, draw_job, draw_touch)                                                 \
 	X(vision_draw, draw_job, draw_pixels)

@@ -119,37 +119,63 @@ GPU_INLINE void crop_store(const struct crop_job *job, float value, uint64_t at)
 	}
 }
 
-/* place: of the pixels of a crop */
-GPU_INLINE void crop_pixel(const struct crop_job *job, int place, int crop)
+/* A pixel of a crop, between four of the frame. at: of its first number */
+GPU_INLINE void crop_pixel(const struct crop_job *job, const struct neighbours *h,
+			   const struct neighbours *v, uint64_t at)
 {
-	const int64_t y = place / job->columns, x = place % job->columns;
+	GPU_UNROLL
+	for (int c = 0; c < 4; c++) {
+		const int64_t left = h->first * job->channels + c;
+		const int64_t right = h->second * job->channels + c;
+
+		if (c >= job->channels)
+			return;
+		crop_store(job,
+			   sample_between(crop_element(job, v->first, left),
+					  crop_element(job, v->first, right),
+					  crop_element(job, v->second, left),
+					  crop_element(job, v->second, right), h->share, v->share),
+			   at + (uint64_t)c);
+	}
+}
+
+#define CROP_EACH 4 /* pixels of a thread, of one column */
+
+/* The rows between the pixels of a thread. */
+GPU_INLINE int crop_step(const struct crop_job *job)
+{
+	return (job->rows + CROP_EACH - 1) / CROP_EACH;
+}
+
+/* place: of the pixels of a crop's first crop_step rows */
+GPU_INLINE void crop_pixels(const struct crop_job *job, int place, int crop)
+{
+	const int x = place % job->columns, top = place / job->columns, step = crop_step(job);
+	const uint64_t first = (uint64_t)crop * (uint64_t)(job->rows * job->columns);
 	const float *region = job->regions + 4 * (int64_t)crop;
 	struct sample_side across, down;
 	struct neighbours h, v;
-	uint64_t at;
+	int is_copied;
 
-	if (place >= job->rows * job->columns || crop >= job->count)
+	if (top >= step || crop >= job->count)
 		return;
 	across = sample_side_of(region[0], region[2], job->in_columns, job->columns);
 	down = sample_side_of(region[1], region[3], job->in_rows, job->rows);
+	is_copied = across.first >= 0 && down.first >= 0 && !job->is_float;
 	h = sample_neighbours(&across, x);
-	v = sample_neighbours(&down, y);
-	if (across.first >= 0 && down.first >= 0 && !job->is_float) {
-		h.first = h.second = across.first + x;
-		v.first = v.second = down.first + y;
-		h.share = v.share = 0.0f;
-	}
-	at = ((uint64_t)crop * (uint64_t)(job->rows * job->columns) + (uint64_t)place) *
-	     (uint64_t)job->channels;
-	for (int c = 0; c < job->channels; c++) {
-		int64_t left = h.first * job->channels + c, right = h.second * job->channels + c;
+	if (is_copied)
+		h = (struct neighbours){across.first + x, across.first + x, 0.0f};
+	GPU_UNROLL
+	for (int k = 0; k < CROP_EACH; k++) {
+		const int y = top + k * step;
 
-		crop_store(job,
-			   sample_between(crop_element(job, v.first, left),
-					  crop_element(job, v.first, right),
-					  crop_element(job, v.second, left),
-					  crop_element(job, v.second, right), h.share, v.share),
-			   at + (uint64_t)c);
+		v = sample_neighbours(&down, y);
+		if (is_copied)
+			v = (struct neighbours){down.first + y, down.first + y, 0.0f};
+		if (y < job->rows)
+			crop_pixel(job, &h, &v,
+				   (first + (uint64_t)(y * job->columns + x)) *
+					   (uint64_t)job->channels);
 	}
 }
 
