@@ -11,9 +11,9 @@
 	X(inference_detect_box, detect_job, detect_box)                                            \
 	X(inference_detect_rank, detect_job, detect_rank)                                          \
 	X(inference_detect_keypoints, detect_job, detect_keypoints)                                \
-	X(inference_mask_begin, mask_job, mask_begin)                                              \
+	X(inference_mask_classes, mask_job, mask_classes)                                          \
 	X(inference_mask_find_nan, mask_job, mask_find_nan)                                        \
-	X(inference_mask_pixel, mask_job, mask_pixel)
+	X(inference_mask_pixels, mask_job, mask_pixels)
 #define INFERENCE_BLOCK_KERNELS(X) X(inference_detect_suppress, detect_job, detect_suppress)
 
 extern const char *const inference_ptx;

@@ -140,53 +140,99 @@ GPU_INLINE uint8_t mask_pasted(const struct mask_source *source, const float *bo
 	return (uint8_t)(i < 255 ? i + 1 : 255);
 }
 
-/* Of the GPU: a batch of pictures. */
+/* Of the GPU: a batch of pictures, each with less than 2^31 numbers. */
 struct mask_job {
 	struct mask_source source; /* the first one; the others follow */
-	const float *boxes;        /* of each; NULL: the mask is that of the first picture */
+	const float *boxes;        /* of each; NULL: the mask is that of the one picture */
 	uint8_t *out;
 	int64_t rows, columns, count;
 	int32_t instances;
-	uint32_t *nan_picture; /* in pinned memory: the first one with a NaN; UINT32_MAX */
+	uint32_t *nan_picture; /* in pinned memory: the first one with a NaN; UINT32_MAX before */
 };
 
-GPU_INLINE void mask_begin(const struct mask_job *job, int x, int y)
+#define MASK_EACH 4 /* pixels or numbers of a thread */
+
+GPU_INLINE int64_t mask_threads(int64_t count)
 {
-	if (x == 0 && y == 0)
-		*job->nan_picture = UINT32_MAX;
+	return (count + MASK_EACH - 1) / MASK_EACH;
 }
 
-/* A number of the source in each column of threads, and a picture in each row. */
+/* Reads all numbers of pixel i of the one picture. Returns its class; -1: one is a NaN. */
+GPU_INLINE int mask_class_of(const struct mask_source *s, uint32_t i)
+{
+	const uint32_t channels = (uint32_t)s->channels;
+	const uint32_t step = s->planar ? (uint32_t)(s->rows * s->columns) : 1;
+	const float *at = s->data + (s->planar ? i : i * channels);
+	float first = *at, most = first;
+	int best = 0, is_nan = !(first == first);
+
+	for (uint32_t c = 1; c < channels; c++) {
+		const float number = at[c * step];
+
+		is_nan = is_nan || !(number == number);
+		if (number > most) {
+			most = number;
+			best = (int)c;
+		}
+	}
+	return is_nan ? -1 : s->softmax ? best : first > s->threshold;
+}
+
+/* The classes of the one picture. A thread's pixels lie far apart, so that a warp's are adjacent. */
+GPU_INLINE void mask_classes(const struct mask_job *job, int x, int y)
+{
+	const uint32_t pixels = (uint32_t)(job->rows * job->columns);
+	const uint32_t step = (uint32_t)mask_threads(pixels);
+	uint32_t i = (uint32_t)x;
+
+	if (y > 0 || i >= step)
+		return;
+	for (int k = 0; k < MASK_EACH && i < pixels; k++, i += step) {
+		const int number = mask_class_of(&job->source, i);
+
+		if (number < 0)
+			GPU_MIN(job->nan_picture, 0u);
+		job->out[i] = (uint8_t)number;
+	}
+}
+
+/* Numbers of the source in each column of threads, and a picture in each row. */
 GPU_INLINE void mask_find_nan(const struct mask_job *job, int x, int y)
 {
 	const int64_t count = job->source.rows * job->source.columns * job->source.channels;
-	float number;
+	const float *data = job->source.data + y * count;
+	const int64_t step = mask_threads(count);
 
-	if (x >= count || y >= job->count)
+	if (x >= step || y >= job->count)
 		return;
-	number = job->source.data[y * count + x];
-	if (!(number == number))
-		GPU_MIN(job->nan_picture, (uint32_t)y);
+	for (int64_t i = x, k = 0; k < MASK_EACH && i < count; k++, i += step)
+		if (!(data[i] == data[i]))
+			GPU_MIN(job->nan_picture, (uint32_t)y);
 }
 
-GPU_INLINE void mask_pixel(const struct mask_job *job, int x, int y)
+/* x: of MASK_EACH pixels of row y */
+GPU_INLINE void mask_pixels(const struct mask_job *job, int x, int y)
 {
 	struct mask_source source = job->source;
-	uint8_t value = 0;
+	uint8_t values[MASK_EACH] = {0, 0, 0, 0};
 
+	x *= MASK_EACH;
 	if (x >= job->columns || y >= job->rows)
 		return;
-	if (job->boxes == NULL && job->count > 0)
-		value = mask_class(&source, y, x);
-	for (int64_t i = 0; job->boxes != NULL && i < job->count; i++) {
-		struct mask_area area = mask_area_of(job->boxes + 4 * i, job->rows, job->columns);
+	for (int64_t i = 0; i < job->count; i++) {
+		const struct mask_area area =
+			mask_area_of(job->boxes + 4 * i, job->rows, job->columns);
 
-		if (x >= area.x0 && x < area.x1 && y >= area.y0 && y < area.y1)
-			value = mask_pasted(&source, job->boxes, i, &area, job->instances,
-					    job->rows, job->columns, y, x, value);
+		GPU_UNROLL
+		for (int k = 0; k < MASK_EACH; k++)
+			if (x + k >= area.x0 && x + k < area.x1 && y >= area.y0 && y < area.y1)
+				values[k] =
+					mask_pasted(&source, job->boxes, i, &area, job->instances,
+						    job->rows, job->columns, y, x + k, values[k]);
 		source.data += source.rows * source.columns * source.channels;
 	}
-	job->out[(int64_t)y * job->columns + x] = value;
+	for (int k = 0; k < MASK_EACH && x + k < job->columns; k++)
+		job->out[(int64_t)y * job->columns + x + k] = values[k];
 }
 
 #endif

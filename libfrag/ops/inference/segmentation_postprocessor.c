@@ -304,14 +304,21 @@ static int launch(struct segmentation_postprocessor *sp, struct frag_tick *tick,
 {
 	const struct mask_source *source = &job->source;
 	struct gpu_twin *twin = &sp->twin;
-	int r = gpu_twin_launch(twin, tick, "inference_mask_begin", job, 1, 1);
+	int r;
 
-	if (r == 0)
+	*job->nan_picture = UINT32_MAX; /* the work of the tick before has been waited for */
+	if (job->boxes == NULL && job->count > 0) { /* a batch without pictures has no boxes */
+		r = gpu_twin_launch(twin, tick, "inference_mask_classes", job,
+				    mask_threads(job->rows * job->columns), 1);
+	} else {
+		const int64_t numbers = source->rows * source->columns * source->channels;
+
 		r = gpu_twin_launch(twin, tick, "inference_mask_find_nan", job,
-				    source->rows * source->columns * source->channels, job->count);
-	if (r == 0)
-		r = gpu_twin_launch(twin, tick, "inference_mask_pixel", job, job->columns,
-				    job->rows);
+				    mask_threads(numbers), job->count);
+		if (r == 0)
+			r = gpu_twin_launch(twin, tick, "inference_mask_pixels", job,
+					    mask_threads(job->columns), job->rows);
+	}
 	return r < 0 ? r : gpu_twin_await(twin, tick);
 }
 
