@@ -321,7 +321,8 @@ static void call_search(void *context)
 
 	launch(s->begin, &s->job, 1, 1, 256, 1);
 	launch(s->box, &s->job, s->job.count, 1, 256, 1);
-	launch(s->rank, &s->job, s->job.count, 1, 256, 1);
+	launch(s->rank, &s->job, s->job.count,
+	       (s->job.count + DETECT_COMPARED - 1) / DETECT_COMPARED, 32, 8);
 	launch(s->suppress, &s->job, 1, 1, 1024, 1);
 }
 
@@ -375,6 +376,7 @@ static void measure_search(void)
 			.most_kept = 100,
 			.candidates = some_bytes(count * (int64_t)sizeof(struct detection)),
 			.sorted = some_bytes(count * (int64_t)sizeof(struct detection)),
+			.ranks = some_bytes(count * (int64_t)sizeof(uint32_t)),
 			.gone = some_bytes(count),
 			.candidate_count = some_bytes(16)},
 		.begin = load(inference_ptx, "inference_detect_begin"),

@@ -115,6 +115,7 @@ static void reach_detect_job(struct detect_job *job)
 				(size_t)job->most_kept * job->of_box * 3 * sizeof(float));
 	job->candidates = reached(job->candidates, list);
 	job->sorted = reached(job->sorted, list);
+	job->ranks = reached(job->ranks, count * sizeof(uint32_t));
 	job->gone = reached(job->gone, count);
 	job->candidate_count = reached(job->candidate_count, sizeof(uint32_t));
 	job->result = reached(job->result,

@@ -39,6 +39,7 @@ struct detect_job {
 	/* of the GPU alone */
 	uint32_t most_kept;
 	struct detection *candidates, *sorted; /* [count] each */
+	uint32_t *ranks;                       /* [count]: of the candidates */
 	unsigned char *gone;                   /* [count] */
 	uint32_t *candidate_count;
 	struct detect_result *result;
@@ -168,32 +169,47 @@ GPU_INLINE void detect_box(const struct detect_job *job, int x, int y)
 	answer = detect_read(job, box, &found);
 	if (answer == DETECT_NAN)
 		GPU_MIN(&job->result->nan_box, box);
-	else if (answer == DETECT_FOUND)
-		job->candidates[GPU_ADD(job->candidate_count, 1u)] = found;
+	else if (answer == DETECT_FOUND) {
+		const uint32_t place = GPU_ADD(job->candidate_count, 1u);
+
+		job->candidates[place] = found;
+		job->ranks[place] = 0;
+	}
 }
 
-/* Puts a candidate where it belongs, the best first. */
+#define DETECT_COMPARED 32 /* candidates that a thread compares with one */
+
+/* Adds to the rank of candidate x how many of some candidates are better. */
 GPU_INLINE void detect_rank(const struct detect_job *job, int x, int y)
 {
-	const uint32_t count = *job->candidate_count;
+	const uint32_t count = *job->candidate_count, first = (uint32_t)y * DETECT_COMPARED;
+	const uint32_t last = first + DETECT_COMPARED < count ? first + DETECT_COMPARED : count;
 	struct detection mine;
-	uint32_t rank = 0;
+	uint32_t better = 0;
 
-	if (y != 0 || (uint32_t)x >= count)
+	if ((uint32_t)x >= count || first >= count)
 		return;
 	mine = job->candidates[x];
-	for (uint32_t i = 0; i < count; i++)
-		rank += detection_is_better(&job->candidates[i], &mine);
-	job->sorted[rank] = mine;
-	job->gone[rank] = 0;
+	for (uint32_t i = first; i < last; i++)
+		better += detection_is_better(&job->candidates[i], &mine);
+	if (better > 0)
+		(void)GPU_ADD(&job->ranks[x], better);
 }
 
-/* One block: keeps the best that is left, and removes what it suppresses, until none is left. */
+/*
+ * One block: sorts the candidates, the best first, keeps the best that is left, and removes what it
+ * suppresses, until none is left.
+ */
 GPU_INLINE void detect_suppress(const struct detect_job *job, int thread, int threads)
 {
 	const uint32_t count = *job->candidate_count;
 	uint32_t kept = 0;
 
+	for (uint32_t i = (uint32_t)thread; i < count; i += (uint32_t)threads) {
+		job->sorted[job->ranks[i]] = job->candidates[i];
+		job->gone[i] = 0;
+	}
+	GPU_SYNC();
 	for (uint32_t i = 0; i < count && kept < job->most_kept; i++) {
 		if (job->gone[i] != 0)
 			continue;

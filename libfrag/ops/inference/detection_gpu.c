@@ -29,8 +29,8 @@ static int prepare(struct detection_postprocessor *dp, struct frag_tick *tick)
 	const size_t points = job->keypoints != NULL ? most * job->of_box * 3 * sizeof(float) : 0;
 	const int64_t bytes = (int64_t)(found + points);
 	const size_t list = job->count * sizeof(struct detection);
-	unsigned char *scratch =
-		gpu_twin_scratch(&dp->twin, tick, 16 + 2 * list + job->count + sizeof(double));
+	unsigned char *scratch = gpu_twin_scratch(
+		&dp->twin, tick, 16 + 2 * list + job->count * (sizeof(uint32_t) + 1));
 	int r = scratch != NULL ? 0 : -ENOMEM;
 
 	if (r == 0 && (dp->result == NULL || (int64_t)frag_tensor_size_bytes(dp->result) < bytes)) {
@@ -48,7 +48,8 @@ static int prepare(struct detection_postprocessor *dp, struct frag_tick *tick)
 	job->candidate_count = (uint32_t *)(void *)scratch;
 	job->candidates = (struct detection *)(void *)(scratch + 16);
 	job->sorted = job->candidates + job->count;
-	job->gone = (unsigned char *)(job->sorted + job->count);
+	job->ranks = (uint32_t *)(void *)(job->sorted + job->count);
+	job->gone = (unsigned char *)(job->ranks + job->count);
 	job->result = frag_tensor_writable(dp->result);
 	job->kept_keypoints = points > 0 ? (float *)(void *)((char *)job->result + found) : NULL;
 	return 0;
@@ -69,7 +70,8 @@ int detection_search_on_gpu(struct detection_postprocessor *dp, struct frag_tick
 	if (r == 0)
 		r = gpu_twin_launch(twin, tick, "inference_detect_box", job, threads, 1);
 	if (r == 0)
-		r = gpu_twin_launch(twin, tick, "inference_detect_rank", job, job->count, 1);
+		r = gpu_twin_launch(twin, tick, "inference_detect_rank", job, job->count,
+				    ((int64_t)job->count + DETECT_COMPARED - 1) / DETECT_COMPARED);
 	if (r == 0)
 		r = gpu_twin_launch_block(twin, tick, "inference_detect_suppress", job);
 	if (r == 0 && job->kept_keypoints != NULL)
