@@ -242,7 +242,8 @@ class Attack(world.World):
         for i, w in enumerate(self.workers):
             served = "none -> spawning" in w.stderr
             if plan.once[i] and served:
-                self.assertIn(w.wait(), {3} if self.phase in ("start", "flow") else {0, 3}, w.stderr)
+                codes = {3} if self.phase in ("start", "flow") else {0, 3}
+                self.assertIn(w.wait(), codes, w.stderr)
                 continue
             w.wait_line("-> backoff")
             self.assertIsNone(w.child.poll(), "workerd goes on waiting for its driver\n" + w.stderr)

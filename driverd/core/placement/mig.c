@@ -60,7 +60,7 @@ const struct drv_mig_profile *drv_mig_find(const struct drv_mig *mig, const char
 	return find((struct drv_mig *)(uintptr_t)mig, name, strlen(name));
 }
 
-/* A fragment that runs already, as its worker reports, has one that the worker may not offer yet. */
+/* A fragment that runs already, as its worker reports, has one that may not be offered yet. */
 void drv_mig_take(struct drv_mig *mig, const char *name, int sign)
 {
 	struct drv_mig_profile *profile = find_or_add(mig, name, strlen(name));
