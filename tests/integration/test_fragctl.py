@@ -633,6 +633,7 @@ REFUSED = {
     "drain": ("--bogus", "", "a b"),
     "key": ("--bogus", "", "list", "list a b", "list nothing", "new --bogus"),
     "doctor": ("--bogus", "x"),
+    "cameras": ("--bogus", "x"),
 }
 
 

@@ -165,7 +165,7 @@ static const char in_order[] =
 	"  connects (2)\n"
 	"  waits for 5.000 s\n"
 	"it is there\n"
-	"  to the driver: HELLO: major: 1, minor: 17, role: 1, name: \"a\", fragments: [\"fragment1\"], worker_address: \"10.0.0.2\", node: \"boot\", version: \"0.1.0\", clock: \"clock\", memory: \"memory\", local_address: \"10.0.0.2\"\n"
+	"  to the driver: HELLO: major: 1, minor: 18, role: 1, name: \"a\", fragments: [\"fragment1\"], worker_address: \"10.0.0.2\", node: \"boot\", version: \"0.1.0\", clock: \"clock\", memory: \"memory\", local_address: \"10.0.0.2\"\n"
 	"  waits for 0.250 s\n"
 	"it answers\n"
 	"  keeps its session (2)\n"
