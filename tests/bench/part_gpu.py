@@ -11,6 +11,7 @@ import subprocess
 CONVERSIONS = ("1080p.to720p.linear.chw", "1080p.to720p.linear.hwc", "1080p.to720p.cubic.chw",
                "1080p.to720p.area.chw", "1080p.same.chw")
 TWINS = ("raw.nv12", "raw.p010", "raw.yuyv", "raw.bayer_rggb", "raw.malvar", "resize.720p",
+         "crop.u8", "crop.f32", "draw", "mask.sigmoid", "mask.softmax", "mask.boxes",
          "detect.8400x80")
 SIZES = ("1KiB", "64KiB", "1MiB", "8MiB", "64MiB", "256MiB")
 

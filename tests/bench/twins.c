@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Kernels of operators alone, each beside a copy of as many bytes and, where its libraries are
- * found (LD_LIBRARY_PATH), the function of NVIDIA's NPP 13. Prints lines "NAME UNIT VALUE".
+ * found (LD_LIBRARY_PATH), the function of NVIDIA's NPP 13. Prints lines "NAME UNIT VALUE". NPP has
+ * none for Malvar, drawing, masks of several classes or of boxes, and the search for boxes. That of
+ * NPP 13.2 for P010 (nppiP010ToRGB_16u_P2C3R) reads beyond the end of a frame.
  */
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +15,9 @@
 #include <frag/frag.h>
 #include <type/cuda.h>
 
+#include "draw/canvas.h"
 #include "inference/kernels.h"
+#include "npp.h"
 #include "plugin/gpu_kernels.h"
 #include "plugin/gpu_ptx.h"
 #include "vision/convert_gpu.h"
@@ -43,22 +48,45 @@ static void die(const char *what, const struct frag_err *err)
 	exit(1);
 }
 
-/* Memory of the GPU with bytes by chance; it stays until the end. */
-static void *some_bytes(int64_t size)
+/* A copy in memory of the GPU, which stays until the end. */
+static void *on_gpu(const void *bytes, size_t size)
 {
+	const int64_t count = (int64_t)size;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *host, *there;
-	unsigned char *at;
 
-	if (frag_tensor_create(NULL, U8, 1, &size, &host) < 0)
+	if (frag_tensor_create(NULL, U8, 1, &count, &host) < 0)
 		exit(1);
-	at = frag_tensor_writable(host);
-	for (int64_t i = 0; i < size; i++)
-		at[i] = (unsigned char)((uint64_t)i * 2654435761u >> 11);
+	memcpy(frag_tensor_writable(host), bytes, size);
 	if (frag_tensor_copy(host, NULL, GPU, &there, &err) < 0)
 		die("copy", &err);
 	frag_tensor_unref(host);
 	return (void *)(uintptr_t)frag_tensor_data(there);
+}
+
+/* The same of bytes by chance. */
+static void *some_bytes(int64_t size)
+{
+	unsigned char *bytes = malloc((size_t)size);
+	void *there;
+
+	for (int64_t i = 0; bytes != NULL && i < size; i++)
+		bytes[i] = (unsigned char)((uint64_t)i * 2654435761u >> 11);
+	there = bytes != NULL ? on_gpu(bytes, (size_t)size) : NULL;
+	free(bytes);
+	return there;
+}
+
+static void *floats(int64_t count, float (*value)(int64_t i))
+{
+	float *numbers = malloc((size_t)count * sizeof(float));
+	void *there;
+
+	for (int64_t i = 0; numbers != NULL && i < count; i++)
+		numbers[i] = value(i);
+	there = numbers != NULL ? on_gpu(numbers, (size_t)count * sizeof(float)) : NULL;
+	free(numbers);
+	return there;
 }
 
 static struct frag_kernel *load(const char *ptx, const char *name)
@@ -149,33 +177,6 @@ static void measure_copy(const char *name, uint64_t bytes)
 	measure(name, call_copy, &job);
 }
 
-/* NPP 13: the declarations of nppdefs.h. */
-struct npp_size {
-	int width, height;
-};
-struct npp_rect {
-	int x, y, width, height;
-};
-struct npp_context {
-	void *stream;
-	int device, multiprocessors, threads_of_one, threads_of_block;
-	size_t shared_of_block;
-	int major, minor;
-	unsigned int flags, workspace;
-};
-/* One H100 or H200. */
-static const struct npp_context npp = {NULL, 0, 132, 2048, 1024, 48 << 10, 9, 0, 0, 0};
-
-static void *npp_function(const char *library, const char *name)
-{
-	void *handle = dlopen(library, RTLD_NOW);
-	void *function = handle != NULL ? dlsym(handle, name) : NULL;
-
-	if (function == NULL)
-		printf("lacks %s of %s\n", name, library);
-	return function;
-}
-
 struct conversion {
 	struct frag_kernel *kernel;
 	struct raw_job job;
@@ -198,32 +199,24 @@ static void call_raw(void *context)
 	       vision_raw_thread_rows(&c->job), 32, 8);
 }
 
-static void check_npp(int status)
-{
-	if (status != 0) {
-		fprintf(stderr, "twins: NPP refuses: %d\n", status);
-		exit(1);
-	}
-}
-
 static void call_npp(void *context)
 {
 	const struct conversion *c = context;
 	const struct npp_size size = {c->job.columns, c->job.rows};
 	const struct npp_rect part = {0, 0, c->job.columns, c->job.rows};
-	const void *planes[2] = {c->job.in, c->job.in + ROWS * COLUMNS};
 	const int step = (int)c->job.row_bytes;
+	const void *planes[2] = {c->job.in, c->job.in + (ptrdiff_t)ROWS * step};
 
 	if (c->job.layout == RAW_SEMIPLANAR)
-		check_npp(c->npp.planes(planes, step, c->job.out, 3 * COLUMNS, size, npp));
+		npp_check(c->npp.planes(planes, step, c->job.out, 3 * COLUMNS, size, npp));
 	else if (c->job.layout == RAW_YUYV)
-		check_npp(c->npp.packed(c->job.in, step, c->job.out, 3 * COLUMNS, size, npp));
+		npp_check(c->npp.packed(c->job.in, step, c->job.out, 3 * COLUMNS, size, npp));
 	else
-		check_npp(c->npp.bayer(c->job.in, step, size, part, c->job.out, 3 * COLUMNS, 1, 0,
-				       npp));
+		npp_check(c->npp.bayer(c->job.in, step, size, part, c->job.out, 3 * COLUMNS,
+				       NPP_RGGB, 0, npp));
 }
 
-/* Of 1080p to RGB of u8. */
+/* Of 1080p to RGB of u8, or of u16. */
 static void measure_raw(const char *format_name, bool is_malvar, const char *npp_name)
 {
 	const struct raw_format *format = vision_raw_find(format_name);
@@ -284,10 +277,10 @@ static void call_npp_resize(void *context)
 	const struct resizing *r = context;
 	const int rows = (int)r->rows, columns = (int)r->columns;
 
-	check_npp(r->npp(r->in.data, 3 * COLUMNS, (struct npp_size){COLUMNS, ROWS},
+	npp_check(r->npp(r->in.data, 3 * COLUMNS, (struct npp_size){COLUMNS, ROWS},
 			 (struct npp_rect){0, 0, COLUMNS, ROWS}, r->out, 3 * columns,
 			 (struct npp_size){columns, rows}, (struct npp_rect){0, 0, columns, rows},
-			 2, npp));
+			 NPP_LINEAR, npp));
 }
 
 /* Of 1080p, RGB of u8, to 720p, linear. */
@@ -310,6 +303,251 @@ static void measure_resize(void)
 	vision_convert_gpu_fini(&r.gpu);
 }
 
+#define REGIONS 5
+#define REGION 384 /* pixels, on each side */
+#define CROP 256
+
+/* Squares of a frame side by side, as shares: left, top, right, bottom of each. */
+static float region(int64_t i)
+{
+	const float begin = i % 2 == 0 ? (float)(i / 4 * REGION) : ROWS / 2;
+	const float at = begin + (i % 4 < 2 ? 0 : REGION);
+
+	return at / (i % 2 == 0 ? COLUMNS : ROWS);
+}
+
+struct cropping {
+	struct frag_kernel *kernel;
+	struct crop_job job;
+	struct npp_image *from, *to;
+	struct npp_part *parts;
+	int (*npp)(int most_columns, int most_rows, struct npp_image *from, struct npp_image *to,
+		   struct npp_part *parts, unsigned int count, int mode,
+		   struct npp_context context);
+};
+
+static void call_crop(void *context)
+{
+	struct cropping *c = context;
+
+	launch(c->kernel, &c->job, (int64_t)crop_step(&c->job) * CROP, REGIONS, 32, 8);
+}
+
+static void call_npp_crop(void *context)
+{
+	const struct cropping *c = context;
+
+	npp_check(c->npp(CROP, CROP, c->from, c->to, c->parts, REGIONS, NPP_LINEAR, npp));
+}
+
+/* Describes the same for NPP, on the GPU. */
+static void describe_for_npp(struct cropping *c)
+{
+	struct npp_image from[REGIONS], to[REGIONS];
+	struct npp_part parts[REGIONS];
+
+	for (int i = 0; i < REGIONS; i++) {
+		from[i] = (struct npp_image){c->job.in, 3 * COLUMNS, {COLUMNS, ROWS}};
+		to[i] = (struct npp_image){
+			c->job.out + (ptrdiff_t)i * CROP * CROP * 3, 3 * CROP, {CROP, CROP}};
+		parts[i] = (struct npp_part){{i * REGION, ROWS / 2, REGION, REGION},
+					     {0, 0, CROP, CROP}};
+	}
+	c->from = on_gpu(from, sizeof(from));
+	c->to = on_gpu(to, sizeof(to));
+	c->parts = on_gpu(parts, sizeof(parts));
+}
+
+/* Squares of a frame of 1080p, RGB of u8, as operators crop people. */
+static void measure_crop(bool is_float)
+{
+	const int64_t numbers = (int64_t)REGIONS * CROP * CROP * 3;
+	const int64_t bytes = numbers * (is_float ? (int64_t)sizeof(float) : 1);
+	struct cropping c = {
+		.kernel = load(vision_ptx, "vision_crop"),
+		.job = {.in = some_bytes(ROWS * COLUMNS * 3),
+			.out = some_bytes(bytes),
+			.regions = floats(4 * REGIONS, region),
+			.row_bytes = COLUMNS * 3,
+			.in_rows = ROWS,
+			.in_columns = COLUMNS,
+			.channels = 3,
+			.rows = CROP,
+			.columns = CROP,
+			.count = REGIONS,
+			.out_is_float = is_float,
+			.scale_max = 1},
+	};
+
+	measure(is_float ? "twins.crop.f32" : "twins.crop.u8", call_crop, &c);
+	measure_copy(is_float ? "twins.crop.f32.copy" : "twins.crop.u8.copy",
+		     (uint64_t)(REGIONS * REGION * REGION * 3 + bytes));
+	if (!is_float) /* its crops have the type of the frame */
+		*(void **)&c.npp =
+			npp_function("libnppig.so.13", "nppiResizeBatch_8u_C3R_Advanced_Ctx");
+	if (c.npp != NULL) {
+		describe_for_npp(&c);
+		measure("twins.crop.u8.npp", call_npp_crop, &c);
+	}
+	frag_kernel_destroy(c.kernel);
+}
+
+struct drawing {
+	struct frag_kernel *take, *find, *draw;
+	struct draw_take_job taking;
+	struct draw_job job;
+	int64_t tiles;
+};
+
+static void call_draw(void *context)
+{
+	struct drawing *d = context;
+
+	launch(d->take, &d->taking, (int64_t)d->taking.bytes / 16, 1, 256, 1);
+	launch(d->find, &d->job, d->tiles, draw_words(&d->job), 32, 8);
+	launch(d->draw, &d->job, COLUMNS / DRAW_ACROSS, ROWS, 32, 8);
+}
+
+/* What is drawn: a frame, the mask of its classes, and boxes with labels. */
+static size_t list_steps(struct draw_step *items, size_t most)
+{
+	static const struct paint line = {{255, 200, 20}, 256}, classes[4];
+	const struct area all = {0, 0, COLUMNS, ROWS};
+	const struct frame frame = {.data = some_bytes(ROWS * COLUMNS * 3),
+				    .rows = ROWS,
+				    .columns = COLUMNS,
+				    .channels = 3,
+				    .row_bytes = COLUMNS * 3};
+	const struct frame mask = {.data = some_bytes(ROWS * COLUMNS),
+				   .rows = ROWS,
+				   .columns = COLUMNS,
+				   .channels = 1,
+				   .row_bytes = COLUMNS};
+	struct draw_steps steps = {.items = items, .most = most};
+	struct canvas canvas = {.rows = ROWS, .columns = COLUMNS, .steps = &steps};
+
+	draw_frame(&canvas, &all, &frame, &(struct palette){NULL, 0}, 256);
+	draw_frame(&canvas, &all, &mask, &(struct palette){classes, 4}, 128);
+	for (int64_t i = 0; i < REGIONS; i++) {
+		const struct area box = {i * REGION, ROWS / 2, (i + 1) * REGION, ROWS};
+
+		draw_outline(&canvas, &box, 2, &line);
+		draw_text(&canvas, (double)box.left, (double)box.top - 16, 2, "person 0.87", &line);
+	}
+	return steps.count;
+}
+
+static void measure_draw(void)
+{
+	const int64_t bytes = 4096 * (int64_t)sizeof(struct draw_step);
+	struct drawing d = {.take = load(vision_ptx, "vision_draw_take"),
+			    .find = load(vision_ptx, "vision_draw_touch"),
+			    .draw = load(vision_ptx, "vision_draw"),
+			    .job = {.rows = ROWS, .columns = COLUMNS}};
+	struct frag_tensor *pinned;
+
+	if (frag_tensor_create_on(NULL, (struct frag_device){FRAG_DEVICE_CUDA_HOST, 0}, U8, 1,
+				  &bytes, &pinned) < 0)
+		exit(1);
+	d.job.count = (int32_t)list_steps(frag_tensor_writable(pinned), 4096);
+	d.taking = (struct draw_take_job){
+		.in = frag_tensor_data(pinned),
+		.out = some_bytes(bytes),
+		.bytes = ((uint64_t)d.job.count * sizeof(struct draw_step) + 15) / 16 * 16};
+	d.job.steps = (const struct draw_step *)(const void *)d.taking.out;
+	d.job.paints = some_bytes(4 * sizeof(struct paint));
+	d.job.paint_count = 4;
+	d.job.out = some_bytes(ROWS * COLUMNS * 3);
+	d.tiles = (int64_t)draw_tiles_across(&d.job) * draw_tiles_down(&d.job);
+	d.job.tiles = some_bytes(d.tiles * draw_words(&d.job) * (int64_t)sizeof(uint32_t));
+	measure("twins.draw", call_draw, &d);
+	printf("twins.draw.steps n %d\n", (int)d.job.count);
+	measure_copy("twins.draw.copy", ROWS * COLUMNS * (3 + 1 + 3) + d.taking.bytes);
+	frag_kernel_destroy(d.take);
+	frag_kernel_destroy(d.find);
+	frag_kernel_destroy(d.draw);
+	frag_tensor_unref(pinned);
+}
+
+struct masking {
+	struct frag_kernel *classes, *find_nan, *pixels;
+	struct mask_job job;
+	int (*npp)(const float *from, int step, float threshold, void *to, int to_step,
+		   struct npp_size size, int comparison, struct npp_context context);
+};
+
+static void call_mask(void *context)
+{
+	struct masking *m = context;
+	const struct mask_source *source = &m->job.source;
+
+	if (m->job.boxes == NULL) {
+		launch(m->classes, &m->job, mask_threads(ROWS * COLUMNS), 1, 256, 1);
+		return;
+	}
+	launch(m->find_nan, &m->job,
+	       mask_threads(source->rows * source->columns * source->channels), m->job.count, 32,
+	       8);
+	launch(m->pixels, &m->job, mask_threads(COLUMNS), ROWS, 32, 8);
+}
+
+static void call_npp_mask(void *context)
+{
+	const struct masking *m = context;
+
+	npp_check(m->npp(m->job.source.data, 4 * COLUMNS, m->job.source.threshold, m->job.out,
+			 COLUMNS, (struct npp_size){COLUMNS, ROWS}, NPP_GREATER, npp));
+}
+
+static float share(int64_t i)
+{
+	return (float)((uint64_t)i * 2654435761u >> 9 & 1023) / 1023.0f;
+}
+
+/* The mask of a frame of 1080p: of the classes of a network, or of boxes that it was given. */
+static void measure_mask(const char *what, int64_t channels, int64_t boxes, const char *npp_name)
+{
+	const int64_t rows = boxes > 0 ? CROP : ROWS, columns = boxes > 0 ? CROP : COLUMNS;
+	const int64_t pictures = boxes > 0 ? boxes : 1;
+	const int64_t numbers = pictures * rows * columns * channels, one = sizeof(uint32_t);
+	struct masking m = {.classes = load(inference_ptx, "inference_mask_classes"),
+			    .find_nan = load(inference_ptx, "inference_mask_find_nan"),
+			    .pixels = load(inference_ptx, "inference_mask_pixels"),
+			    .job = {.source = {.data = floats(numbers, share),
+					       .rows = rows,
+					       .columns = columns,
+					       .channels = channels,
+					       .softmax = channels > 1,
+					       .threshold = 0.5f},
+				    .boxes = boxes > 0 ? floats(4 * boxes, region) : NULL,
+				    .out = some_bytes(ROWS * COLUMNS),
+				    .rows = ROWS,
+				    .columns = COLUMNS,
+				    .count = pictures,
+				    .instances = boxes > 0}};
+	struct frag_tensor *pinned;
+	char name[80];
+
+	if (frag_tensor_create_on(NULL, (struct frag_device){FRAG_DEVICE_CUDA_HOST, 0}, U8, 1, &one,
+				  &pinned) < 0)
+		exit(1);
+	m.job.nan_picture = frag_tensor_writable(pinned);
+	*m.job.nan_picture = UINT32_MAX;
+	snprintf(name, sizeof(name), "twins.mask.%s", what);
+	measure(name, call_mask, &m);
+	snprintf(name, sizeof(name), "twins.mask.%s.copy", what);
+	measure_copy(name, (uint64_t)(numbers * 4 + ROWS * COLUMNS));
+	if (npp_name != NULL)
+		*(void **)&m.npp = npp_function("libnppitc.so.13", npp_name);
+	snprintf(name, sizeof(name), "twins.mask.%s.npp", what);
+	if (m.npp != NULL)
+		measure(name, call_npp_mask, &m);
+	frag_kernel_destroy(m.classes);
+	frag_kernel_destroy(m.find_nan);
+	frag_kernel_destroy(m.pixels);
+	frag_tensor_unref(pinned);
+}
+
 struct search {
 	struct detect_job job;
 	struct frag_kernel *begin, *box, *rank, *suppress;
@@ -324,22 +562,6 @@ static void call_search(void *context)
 	launch(s->rank, &s->job, s->job.count,
 	       (s->job.count + DETECT_COMPARED - 1) / DETECT_COMPARED, 32, 8);
 	launch(s->suppress, &s->job, 1, 1, 1024, 1);
-}
-
-static void *floats(int64_t count, float (*value)(int64_t i))
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_tensor *host, *there;
-
-	if (frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 1, &count,
-			       &host) < 0)
-		exit(1);
-	for (int64_t i = 0; i < count; i++)
-		((float *)frag_tensor_writable(host))[i] = value(i);
-	if (frag_tensor_copy(host, NULL, GPU, &there, &err) < 0)
-		die("copy", &err);
-	frag_tensor_unref(host);
-	return (void *)(uintptr_t)frag_tensor_data(there);
 }
 
 static float side(int64_t i)
@@ -419,6 +641,12 @@ int main(void)
 	measure_raw("bayer_rggb", false, "nppiCFAToRGB_8u_C1C3R_Ctx");
 	measure_raw("bayer_rggb", true, NULL);
 	measure_resize();
+	measure_crop(false);
+	measure_crop(true);
+	measure_draw();
+	measure_mask("sigmoid", 1, 0, "nppiCompareC_32f_C1R_Ctx");
+	measure_mask("softmax", 4, 0, NULL);
+	measure_mask("boxes", 1, REGIONS, NULL);
 	measure_search();
 	frag_kernel_destroy(copy);
 	return 0;
