@@ -9,7 +9,8 @@
 #   HOLOSCAN=FOLDER: of the part holoscan, where Holoscan's wheel was unpacked, the folder above its
 #       package; python3 has to have the wheel's version, cupy, numpy and cloudpickle
 #   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
-#   NETWORKS="faces people": of the part networks
+#   NETWORKS="faces people", WAYS="gpu graphs host", NETWORK_STREAMS="1 8", NETWORK_FRAMES=1600: of
+#       the part networks
 set -u
 cd "$(dirname "$0")" || exit 1
 libraries=${LD_LIBRARY_PATH:-}
@@ -467,21 +468,21 @@ alone() {
 # ways NAME: the chosen network in frag
 ways() {
 	row=$1
-	for way in gpu graphs host; do
+	for way in ${WAYS:-gpu graphs host}; do
 		gpu=true parameters=
-		[ $way = graphs ] && parameters="      enable_cuda_graphs: true"
-		[ $way = host ] && gpu=false parameters="      transmit_on_cuda: false"
-		for streams in 1 8; do
-			count=$((1600 / streams + 200))
-			network "$row.$way.$streams" $streams 0 $gpu "$parameters" &&
+		[ "$way" = graphs ] && parameters="      enable_cuda_graphs: true"
+		[ "$way" = host ] && gpu=false parameters="      transmit_on_cuda: false"
+		for streams in ${NETWORK_STREAMS:-1 8}; do
+			count=$((${NETWORK_FRAMES:-1600} / streams + 200))
+			network "$row.$way.$streams" "$streams" 0 "$gpu" "$parameters" &&
 				echo "$row.$way.$streams frames/s $rate"
-			count=300
-			network "$row.$way.$streams.latency" $streams $((200 / streams)) $gpu \
+			count=$((${NETWORK_FRAMES:-1600} * 3 / 16))
+			network "$row.$way.$streams.latency" "$streams" $((200 / streams)) "$gpu" \
 				"$parameters" &&
 				echo "$row.$way.$streams.p50 ms $p50" &&
 				echo "$row.$way.$streams.p99 ms $p99"
 		done
-		copies "$row.$way" $gpu "$parameters"
+		copies "$row.$way" "$gpu" "$parameters"
 	done
 }
 

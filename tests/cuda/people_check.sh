@@ -3,7 +3,8 @@
 # Runs examples/people with everything on a GPU, beside the same networks on the CPU, in the folder
 # that make gpu-check-people makes; it needs nothing else of frag, and nothing of Debian.
 #   FRAG_ONNXRUNTIME=FOLDER: ONNX Runtime with its provider for CUDA (docs/INFERENCE.md)
-#   FRAMES=800, STREAMS=8; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
+#   FRAMES=800, PROCESSES="1 8"; CLIPS="pedestrians.mp4 large.mp4": the second is of 1920 x 1080
+#   PARTS="same hosts alone rates copied": what is done of what follows
 #   FIRST_GPU=0, GPUS=1: the streams take turns on so many; ON="gpu host cpu": where it runs; host:
 #   the networks alone on the GPU, with tensors in host memory
 # Compares both networks with the CPU, prints frames a second, cores, how busy the first GPU is, the
@@ -112,8 +113,9 @@ rate() { # PROVIDER MODEL COUNT SIDE...: runs a second of ONNX Runtime in a loop
 	bin/network "models/person-$model.onnx" "$provider" resident "$@" 2>alone.log | cut -d ' ' -f 1
 }
 
-# alone PROVIDER: ONNX Runtime in a loop with everything on the GPU, as often for a frame as the
-# application runs each network: once for the four parts, and once for each person.
+# alone PROVIDER: ONNX Runtime in a loop with everything on the GPU, for the frames of each clip,
+# as often for a frame as the application runs each network: once for the four parts, and once for
+# each of the people that a frame shows.
 alone() {
 	detect=$(rate "$1" detection 400 4 300 300 3)
 	mask=$(rate "$1" segmentation 800 1 256 256 3)
@@ -123,8 +125,13 @@ alone() {
 	fi
 	echo "people.alone.$1.detect runs/s $detect"
 	echo "people.alone.$1.mask runs/s $mask"
-	awk -v name="people.alone.$1" -v d="$detect" -v m="$mask" -v people="$people_of_frame" \
-		'BEGIN { printf "%s frames/s %.1f\n", name, 1 / (1 / d + people / m) }'
+	for clip in $clips; do
+		# as counted on the CPU
+		people_of_frame=$([ "$clip" = large.mp4 ] && echo 4.3 || echo 5.1)
+		awk -v name="people.alone.$1.${clip%.mp4}" -v d="$detect" -v m="$mask" \
+			-v people="$people_of_frame" \
+			'BEGIN { printf "%s frames/s %.1f\n", name, 1 / (1 / d + people / m) }'
+	done
 }
 
 # Runs it with a driver and two workers: the frames stay on the GPU from host to host.
@@ -158,19 +165,26 @@ same() {
 	fi
 }
 
-same person-detection 4 300 300 3
-same person-segmentation 1 256 256 3
-hosts
+does() { # PART
+	case " ${PARTS:-same hosts alone rates copied} " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+clips=
 for clip in ${CLIPS:-pedestrians.mp4 large.mp4}; do
-	[ -e "$clip" ] || { echo "lacks $clip"; continue; }
-	people_of_frame=$([ "$clip" = large.mp4 ] && echo 4.3 || echo 5.1) # as counted on the CPU
-	alone cuda
-	alone graphs
+	if [ -e "$clip" ]; then clips="$clips $clip"; else echo "lacks $clip"; fi
+done
+does same && same person-detection 4 300 300 3
+does same && same person-segmentation 1 256 256 3
+does hosts && hosts
+does alone && alone cuda && alone graphs
+for clip in $clips; do
 	for on in ${ON:-gpu host cpu}; do
 		case $on in gpu) share=1 ;; host) share=2 ;; cpu) share=8 ;; esac
-		people "$on" 1 "$clip" $((frames / share))
-		people "$on" "${STREAMS:-8}" "$clip" $((frames / share / 4))
-		[ "$on" = cpu ] || copied "$on" "$clip"
+		for processes in ${PROCESSES:-1 8}; do
+			count=$((frames / share / (processes > 1 ? 4 : 1)))
+			does rates && people "$on" "$processes" "$clip" "$count"
+		done
+		[ "$on" != cpu ] && does copied && copied "$on" "$clip"
 	done
 done
 exit $failed
