@@ -72,6 +72,28 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 	expect_balance(hosts, 1);
 }
 
+/* p ends with b, and a message of a that waits for the next one of b is held then. */
+HOSTS_TEST(what_an_input_holds_at_its_end_is_not_confirmed)
+{
+	static const struct cut cuts[] = {{"a", "out", "p", "a", 0, 0, 0, 0, 0},
+					  {"b", "out", "p", "b", 0, 0, 0, 0, 0, 1}};
+
+	plugin = &stamp_plugin;
+	for (int s = 0; s < 2; s++) {
+		run_all(hosts, cuts, 2,
+			"  one: {scheduler: {type: %s}, operators: {\n"
+			"    a: {type: stamper, parameters: {values: [1, 2, 3, 4]}},\n"
+			"    b: {type: stamper, parameters: {values: [5]}}}}\n"
+			"  two: {scheduler: {type: %s}, operators: {p: {type: pair,\n"
+			"    ports: {a: {age: 1h}, b: {age: 1h, missing: wait}}}}}\n"
+			"flows: [one.a -> two.p.a, one.b -> two.p.b]\n",
+			schedulers[s], schedulers[s]);
+		cr_expect_eq(rig_row(&hosts->rig[1], 0)->delivered, 1);
+		cr_expect_eq(rig_row(&hosts->rig[0], 0)->confirmed, 1);
+		expect_balance(hosts, 0);
+	}
+}
+
 HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 {
 	static const struct cut cuts[] = {

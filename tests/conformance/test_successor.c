@@ -191,6 +191,23 @@ EDGE_TEST(a_receiver_that_is_done_is_so_again, .capacity = 4)
 	cr_assert(pair_until(pair, is_receiver_done), "the new sender does not know");
 }
 
+/* As of a process that died: what it drops was not received, and nobody is told that it ends. */
+EDGE_TEST(what_one_that_is_followed_drops_is_not_confirmed, .capacity = 4)
+{
+	for (int64_t n = 0; n < 4; n++)
+		cr_assert_eq(send_value(pair, n), 0);
+	expect_value(pair, 0);
+	pair_settle(pair);
+	fragi_remote_keep_open(pair->remote[1]);
+	fragi_rx_stop(pair->rx);
+	pair_settle(pair);
+	cr_expect_eq(atomic_load(&pair->tx_row->confirmed), 1);
+	cr_expect_not(is_receiver_done(pair));
+	pair_replace(pair, 1);
+	pass(pair, 4, 10);
+	cr_expect_eq(fragi_remote_tx_credited(pair->tx) + 1, atomic_load(&pair->tx_row->confirmed));
+}
+
 /* What waited for credit when the receiver was done was dropped. */
 EDGE_TEST(one_that_follows_a_receiver_that_was_done_gives_the_whole_window, .capacity = 3,
 	  .window_bytes = 100000)
