@@ -330,35 +330,52 @@ Test(remote, a_host_may_be_its_own_peer_over_shm, .init = set_environment)
 	connects_to_itself(&kind_shm);
 }
 
-/*
- * A host that was taken over asks again and again and takes no answer: what waits for it is
- * bounded. Once it takes them all goes on.
- */
-static struct fragi_send *make_question(struct pair *pair, enum fragi_header_kind kind,
-					uint64_t sequence)
-{
-	const struct fragi_remote_endpoint *asks = pair->endpoint[0][0];
-	struct fragi_header header = {
-		.kind = kind, .flow = 7, .epoch = 10, .sequence = sequence, .publish_ns = 1};
-	struct fragi_send *send = calloc(1, sizeof(*send) + asks->transport->transport->send_room);
+/* A host that was taken over: it sends what it likes, and its peer takes it for genuine. */
+struct forger {
+	const struct fragi_remote_endpoint *endpoint;
+	struct fragi_header header; /* of what it sends next */
+	struct fragi_send *send;
+};
 
-	memcpy(header.token, asks->token, sizeof(header.token));
-	send->header_bytes = FRAGI_HEADER_BYTES;
-	fragi_header_pack(&header, send->header);
-	return send;
+static struct forger forger_of(struct pair *pair, int side, enum fragi_header_kind kind,
+			       uint64_t sequence)
+{
+	const struct fragi_remote_endpoint *endpoint = pair->endpoint[side][0];
+	struct forger forger = {.endpoint = endpoint,
+				.header = {.kind = kind,
+					   .flow = 7,
+					   .epoch = pair->epoch[side],
+					   .sequence = sequence,
+					   .publish_ns = 1}};
+
+	memcpy(forger.header.token, endpoint->token, sizeof(forger.header.token));
+	forger.send = calloc(1, sizeof(*forger.send) + endpoint->transport->transport->send_room);
+	forger.send->header_bytes = FRAGI_HEADER_BYTES;
+	return forger;
 }
 
+static void forger_send(struct forger *forger)
+{
+	fragi_header_pack(&forger->header, forger->send->header);
+	cr_assert_not(forger->endpoint->transport->ops->send(forger->endpoint->base, forger->send,
+							     NULL, 0),
+		      "no room");
+}
+
+/*
+ * It asks again and again and takes no answer: what waits for it is bounded. Once it takes them all
+ * goes on.
+ */
 static void ask_often(struct pair *pair, enum fragi_header_kind kind, uint64_t sequence, int times)
 {
-	const struct fragi_remote_endpoint *asks = pair->endpoint[0][0];
-	struct fragi_send *send = make_question(pair, kind, sequence);
+	struct forger asks = forger_of(pair, 0, kind, sequence);
 
 	for (int i = 1; i <= times; i++) {
-		cr_assert_not(asks->transport->ops->send(asks->base, send, NULL, 0), "no room");
+		forger_send(&asks);
 		if (i % 100 == 0 || i == times)
 			progress_alone(pair, 1, fragi_now_ns());
 	}
-	free(send);
+	free(asks.send);
 }
 
 static void answers_are_bounded(enum fragi_header_kind question)
@@ -428,36 +445,31 @@ Test(remote, a_sync_is_not_lost_where_many_answers_wait, .init = set_environment
 }
 
 /*
- * A receiver that was taken over gives back credit for messages that are not in the ring yet, so
- * that its sender would keep ever more of them.
+ * It receives, and gives back credit for messages that are not in the ring yet, so that its sender
+ * would keep ever more of them.
  */
 Test(remote, credit_for_what_waits_for_room_is_refused, .init = set_environment)
 {
 	struct pair pair = {0};
-	struct fragi_header header = {.kind = FRAGI_KIND_CREDIT, .flow = 7, .epoch = 11};
-	struct fragi_remote_endpoint *liar, *sender;
-	struct fragi_send *send;
+	const struct fragi_remote_tx *sender;
+	struct forger receiver;
 	uint32_t sent = 0;
 
 	pair_open(&pair, &kind_shm);
 	pair_settle(&pair);
-	liar = pair.endpoint[1][0];
-	sender = pair.endpoint[0][0];
-	memcpy(header.token, liar->token, sizeof(header.token));
-	send = calloc(1, sizeof(*send) + liar->transport->transport->send_room);
-	send->header_bytes = FRAGI_HEADER_BYTES;
+	sender = fragi_remote_tx_of(pair.endpoint[0][0]->edges);
+	receiver = forger_of(&pair, 1, FRAGI_KIND_CREDIT, 0);
 	for (int i = 0; i < 20000 && atomic_load(&pair.lost[0]) == 0; i++) {
 		while (pair.tx->ops->room(pair.tx) > 0) {
 			cr_assert_eq(send_value(&pair, sent++), 0);
 			progress_alone(&pair, 0, fragi_now_ns());
 		}
-		header.sequence = sent;
-		header.body_bytes = fragi_remote_tx_of(sender->edges)->window.sent_bytes;
-		fragi_header_pack(&header, send->header);
-		cr_assert_not(liar->transport->ops->send(liar->base, send, NULL, 0), "no room");
+		receiver.header.sequence = sent;
+		receiver.header.body_bytes = sender->window.sent_bytes;
+		forger_send(&receiver);
 		progress_alone(&pair, 0, fragi_now_ns());
 	}
-	free(send);
+	free(receiver.send);
 	cr_expect_gt(sent, 1000, "what is in the ring may have been read");
 	cr_expect_eq(atomic_load(&pair.lost[0]), 1, "%u sent", sent);
 	cr_expect_eq(pair.failure[0], FRAGI_FAILURE_PROTOCOL);
