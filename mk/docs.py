@@ -191,10 +191,11 @@ def schema(old):
     shown = {name: count(what) for half in ("SENDER", "RECEIVER")
              for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
     first = ["from", "to", "edge", "encrypted", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
-             "exact", "lost_at_least", "lost_because"]
+             "exact", "lost_at_least", "delivered_at_least", "lost_because"]
     last = ["copied_bytes", "latency_ns", "latency_reason"]
     keys = first + [k for k in shown if k not in first] + last
-    flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least", "lost_because")]
+    flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least", "delivered_at_least",
+                                                     "lost_because")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
     op = root["$defs"]["fragment"]["properties"]["operators"]["items"]
     counted = {name: count(what)

@@ -272,7 +272,7 @@ Test(summary, what_is_not_known_exactly_is_a_range)
 	text = printed(&of, fragi_summary_print_json);
 	EXPECT_IN(text, "\"sent\": 303, \"delivered\": 299, ",
 		  "\"lost\": 4, \"in_flight\": 0, \"exact\": false, "
-		  "\"lost_at_least\": 2, ");
+		  "\"lost_at_least\": 2, \"delivered_at_least\": 290, ");
 	free(text);
 	for (int i = 0; i < 2; i++)
 		cr_expect(fragi_summary_flow_balances(&lost[i]));

@@ -428,7 +428,8 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	fprintf(out, "}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"exact\": %s",
 		flow->lost, flow->in_flight, flow->exact ? "true" : "false");
 	if (!flow->exact)
-		fprintf(out, ", \"lost_at_least\": %" PRIu64, flow->lost_at_least);
+		fprintf(out, ", \"lost_at_least\": %" PRIu64 ", \"delivered_at_least\": %" PRIu64,
+			flow->lost_at_least, flow->delivered_at_least);
 	if (flow->lost_because != NULL) {
 		fputs(", \"lost_because\": ", out);
 		fragi_json_text(flow->lost_because, out);
