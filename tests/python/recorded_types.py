@@ -381,6 +381,29 @@ def flows():
         print("   ", seen[:1], [rx.got for rx in made])
 
 
+def pools():
+    head("tensors of pools")
+
+    class Makes(frag.Operator):
+        def setup(self, spec):
+            spec.param("pool", None, kind="resource")
+
+        def compute(self, op_input, op_output, context):
+            for options in ({}, {"dtype": "uint8"}, {"gpu": -1}, {"gpu": 99}, {"gpu": -2}):
+                try:
+                    got = frag.empty((3, 2), allocator=self.pool, **options)
+                    print("   ", options, got.dtype, got.nbytes)
+                except frag.Error:  # what it says depends on the machine
+                    print("   ", options, "refused")
+
+    def compose(app):
+        pool = frag.Resource(app, "block_memory_pool", name="pool", storage_type=2, block_size=64,
+                             num_blocks=2)
+        app.add_operator(Makes(app, conditions.CountCondition(app, 1), name="op", pool=pool))
+
+    show("run", lambda: outcome(App(compose, name="app")))
+
+
 def trackers():
     head("trackers")
     made = []
@@ -509,4 +532,4 @@ def small():
 
 
 if __name__ == "__main__":
-    run(typed, layouts, buffers, functions, callbacks, others, flows, trackers, runs, small)
+    run(typed, layouts, buffers, functions, callbacks, others, flows, pools, trackers, runs, small)
