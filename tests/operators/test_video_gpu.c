@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <frag/harness.h>
@@ -204,6 +206,42 @@ GPU_TEST(ops_video_gpu, auto_uses_the_gpu_where_it_decodes)
 	frag_tensor_unref(frame);
 	frag_harness_destroy(h);
 	same_as_cpu("cpu", "nv12");
+}
+
+/* How often these words are logged while the whole clip is played. */
+static int times_logged(const char *words)
+{
+	int old = dup(2), file = memfd_create("log", 0), times = 0;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	static char text[16384];
+	ssize_t bytes;
+
+	cr_assert(old >= 0 && file >= 0 && dup2(file, 2) == 2);
+	h = make("auto", "nv12", true, &err);
+	cr_assert_not_null(h, "%s", err.text);
+	for (struct frag_tensor *frame; (frame = next(h, true)) != NULL;)
+		frag_tensor_unref(frame);
+	frag_harness_destroy(h);
+	dup2(old, 2);
+	bytes = pread(file, text, sizeof(text) - 1, 0);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	close(old);
+	close(file);
+	for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+		times++;
+	return times;
+}
+
+GPU_TEST(ops_video_gpu, who_decodes_is_logged_once)
+{
+	load_decoder();
+	cr_expect_eq(times_logged("GPU 0 decodes "), 1);
+	cr_expect_eq(times_logged("the CPU decodes "), 0);
+	setenv("FAKE_DECODER", "cuvidGetDecoderCaps", 1);
+	cr_expect_eq(times_logged("the CPU decodes "), 1);
+	cr_expect_eq(times_logged("GPU 0 decodes "), 0);
+	unsetenv("FAKE_DECODER");
 }
 
 GPU_TEST(ops_video_gpu, where_the_gpu_takes_no_such_video_the_cpu_decodes)

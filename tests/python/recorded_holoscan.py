@@ -52,9 +52,9 @@ def plain(text):
     return text.replace(os.getcwd(), "").replace("\n", " / ")
 
 
-def outcome(call, *args, **options):
+def outcome(call, *args, limit=200):
     try:
-        return plain(text_of(call(*args, **options)))[:200]
+        return plain(text_of(call(*args)))[:limit]
     except BaseException as e:
         return plain("raises %s: %s" % (type(e).__name__, e))[:200]
 
@@ -189,5 +189,79 @@ def modules():
         walk(importlib.import_module("holoscan." + name))
 
 
+class Step(core.Operator):
+    def setup(self, spec):
+        spec.input("in")
+        spec.output("out")
+        spec.output("more")
+
+
+class Inner(core.Subgraph):
+    def compose(self):
+        one, two = Step(self, name="one"), Step(self, name="two")
+        self.add_flow(one, two, {("out", "in")})
+        self.add_input_interface_port("x", one, "in")
+        self.add_output_interface_port("y", two, "out")
+        self.add_interface_port("z", two, "more")
+        self.add_input_exec_interface_port("begin", one)
+        self.add_output_exec_interface_port("end", two)
+
+
+class Outer(core.Subgraph):
+    def compose(self):
+        self.inner, last = Inner(self, "inner"), Step(self, name="last")
+        self.add_flow(self.inner, last, {("y", "in")})
+        self.add_interface_port("x", self.inner)
+        self.add_output_interface_port("out", last)
+        self.add_output_interface_port("z", self.inner, "z")
+
+
+def compositions():
+    head("subgraphs and fragments")
+
+    def flow(*ends):
+        return lambda app, a, b, s, o: app.add_flow(*[
+            {"a": a, "b": b, "inner": s, "outer": o}.get(e, e) if isinstance(e, str) else e
+            for e in ends])
+
+    cases = {str(ends): flow(*ends) for ends in (
+        ("a", "b"), ("a", "b", {("out", "in")}), ("a", "b", {("more", "in"), ("out", "in")}),
+        ("a", "b", {("none", "in")}), ("a", "b", {("out", "none")}), ("a", "b", 3), ("a", 3),
+        ("a", "inner"), ("a", "inner", {("out", "x")}), ("a", "inner", {("out", "y")}),
+        ("inner", "b"), ("inner", "b", {("y", "in")}), ("inner", "b", {("z", "in")}),
+        ("inner", "b", {("x", "in")}), ("a", "outer", {("out", "x")}), ("outer", "b"),
+        ("outer", "b", {("out", "in")}), ("outer", "b", {("z", "in")}), ("inner", "outer"),
+        ("outer", "inner", {("out", "x")}), ("outer", "outer"))}
+    cases["ports again"] = lambda app, a, b, s, o: s.add_interface_port("x", s._operators[0])
+    for args in (("p", 3), ("p", "a"), ("in", "a"), ("p", "a", "in"), ("p", "a", "out"),
+                 ("p", "a", "none"), ("x", "inner"), ("p", "inner"), ("p", "inner", "y"),
+                 ("p", "inner", "begin")):
+        for verb in ("add_interface_port", "add_input_interface_port",
+                     "add_output_interface_port", "add_input_exec_interface_port",
+                     "add_output_exec_interface_port"):
+            cases["%s%s" % (verb, args)] = lambda app, a, b, s, o, verb=verb, args=args: getattr(
+                o, verb)(*[{"a": a, "inner": s}.get(e, e) if i == 1 else e
+                           for i, e in enumerate(args)])
+    for name, case in cases.items():
+        def used():
+            app = App()
+            a, b = Step(app, name="a"), Step(app, name="b")
+            inner, outer = Inner(app, "inner"), Outer(app, name="outer")
+            case(app, a, b, inner, outer)
+            return sorted(op.name for op in app.graph.get_nodes()), {
+                key: sorted(port.mappings[0].internal_operator.name + "." + str(
+                    port.mappings[0].internal_port_name) for port in [port])
+                for key, port in outer._ports.items()}, app.graph.port_map_description()
+
+        print("-", name, outcome(used, limit=900))
+    outer = Outer(App(), name="outer")
+    for verb in ("name", "instance_name", "is_composed", "operators", "interface_port_names"):
+        found = getattr(outer, verb)
+        print("-", verb, plain(repr([op.name for op in found()] if verb == "operators" else
+                                    found() if callable(found) else found)))
+    for args in ((), (None,), (None, "x"), (App(), None), (App(), 3), (App(), "")):
+        print("-", "Subgraph", len(args), args[1:], outcome(core.Subgraph, *args))
+
+
 if __name__ == "__main__":
-    run(modules)
+    run(modules, compositions)

@@ -422,8 +422,8 @@ def trackers():
                 outcome(app)
                 made.append(tracker)
             return tracker.get_path_strings(), tracker.get_metric(), [
-                type(tracker.get_metric("tx,rx", metric)).__name__ for metric in (
-                    DataFlowMetric.MAX_MESSAGE_ID, DataFlowMetric.MAX_E2E_LATENCY)], \
+                show("  metric %d" % metric, lambda: type(tracker.get_metric("tx,rx", metric)))
+                for metric in range(DataFlowMetric.NUM_DST_MESSAGES + 1)] and \
                 tracker.get_metric("tx,rx", DataFlowMetric.NUM_DST_MESSAGES)
 
         show("%s" % options, used)
