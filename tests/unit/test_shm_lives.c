@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "draw.h"
 #include "logged.h"
@@ -461,6 +464,49 @@ static void live(uint32_t seed)
 		lets_go();
 }
 
+/* Of address space and files; 0: as they are. */
+static uint64_t limit_bytes[2];
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit)
+{
+	uint64_t played = resource == RLIMIT_AS      ? limit_bytes[0]
+			  : resource == RLIMIT_FSIZE ? limit_bytes[1]
+						     : 0;
+
+	if (played == 0)
+		return (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+	*limit = (struct rlimit){played, played};
+	return 0;
+}
+
+/* How large a heap is where this process has limits, and what is said where that is too little. */
+static void limit_heaps(void)
+{
+	static const uint64_t limits[][2] = {
+		{UINT64_C(64) << 20, 0},
+		{UINT64_C(64) << 20, UINT64_C(5) << 20},
+		{UINT64_C(64) << 20, UINT64_C(3) << 20},
+		{0, (UINT64_C(3) << 20) + 70000},
+		{UINT64_C(16) << 20, 0},
+		{(UINT64_C(16) << 20) - 1, 0},
+		{0, (UINT64_C(1) << 20) - 1},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(limits); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct shm_heap *heap = NULL;
+		int r;
+
+		memcpy(limit_bytes, limits[i], sizeof(limit_bytes));
+		r = shm_heap_create(&heap, &err);
+		fprintf(out, "address space %" PRIu64 ", files %" PRIu64 ": %d, %" PRIu64 " %s\n",
+			limits[i][0], limits[i][1], r, heap != NULL ? shm_heap_size(heap) : 0,
+			err.text);
+		shm_heap_unref(heap);
+	}
+	memset(limit_bytes, 0, sizeof(limit_bytes));
+}
+
 Test(shm_lives, do_what_is_recorded)
 {
 	size_t size;
@@ -472,6 +518,7 @@ Test(shm_lives, do_what_is_recorded)
 	for (uint32_t seed = 1; seed <= LIVES; seed++)
 		live(seed);
 	logged_end(out);
+	limit_heaps();
 	fclose(out);
 	expected_compare("transports/shm", shorten(text));
 	free(text);

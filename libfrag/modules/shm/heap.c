@@ -29,6 +29,7 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define NO_CLASS UINT8_MAX
 #define SIZE_MIN ((uint64_t)1 << 20) /* of a heap; a channel is smaller */
+#define ADDRESS_SHARE 16u            /* of the address space, a heap has this part of it */
 
 struct block_class {
 	uint64_t *free;             /* offsets, the newest last */
@@ -198,8 +199,8 @@ static uint64_t heap_bytes(void)
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
 		bytes = limit.rlim_cur;
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 16 < bytes)
-		bytes = limit.rlim_cur / 16;
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / ADDRESS_SHARE < bytes)
+		bytes = limit.rlim_cur / ADDRESS_SHARE;
 	return bytes & ~(CHUNK_BYTES - 1);
 }
 
@@ -228,12 +229,14 @@ static int heap_map(struct shm_heap *heap)
 int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err)
 {
 	struct shm_heap *heap = fragi_calloc(1, sizeof(*heap));
+	uint64_t needed;
 	int r;
 
 	if (heap == NULL)
 		return frag_err_set(err, -ENOMEM, "there is no memory left for the shared heap");
 	heap->fd = -1;
 	heap->size = heap_bytes();
+	needed = heap->size < SIZE_MIN ? ADDRESS_SHARE * SIZE_MIN : heap->size;
 	pthread_mutex_init(&heap->lock, NULL);
 	pthread_mutex_init(&heap->areas.lock, NULL);
 	atomic_init(&heap->allocator.refs, 1);
@@ -250,7 +253,7 @@ int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err)
 		return frag_err_set(
 			err, r,
 			"cannot make memory that hosts of this machine share (%s): a kernel of 5.1 or later, %llu MiB of address space and files of 1 MiB (ulimit -v, ulimit -f) are needed; use edge: ucx otherwise",
-			frag_strerror(r), (unsigned long long)(heap_bytes() >> 20));
+			frag_strerror(r), (unsigned long long)(needed >> 20));
 	}
 	memset(heap->chunk_class, NO_CLASS, heap->size / CHUNK_BYTES);
 	*out_heap = heap;
