@@ -75,6 +75,9 @@ $(B)/tests/unit/test_shm_lives $(B)/tests/unit/test_failing_library: \
 	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/shm/*.c))
 $(B)/obj/tests/programs/unit/test_shm_lives.o: ALL_CFLAGS += -Ilibfrag
 $(B)/obj/tests/programs/unit/test_failing_library.o: ALL_CFLAGS += -Ilibfrag
+$(B)/tests/unit/test_cuda_check: $(B)/obj/libfrag/modules/cuda/driver.o
+$(B)/obj/tests/programs/unit/test_cuda_check.o: ALL_CFLAGS += -Ilibfrag \
+	$(if $(CUDA_H),-DFRAG_CUDA_TOOLKIT -isystem $(dir $(CUDA_H)))
 # The module, over a UCX of the test's own.
 $(B)/tests/unit/test_ucx_lives: private ALL_LDFLAGS += -lcrypto
 $(B)/tests/unit/test_ucx_lives: $(patsubst %,$(B)/obj/libfrag/modules/ucx/%.o, \

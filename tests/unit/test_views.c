@@ -142,7 +142,7 @@ static const struct view views[] = {
 	{"echo a f.x", "Att!a"},
 	{"echo a f.x", "At!!!"},
 	{"logs a --follow", "GG!G!G"},
-	{"top --plain", "lLl!l!Ll"},
+	{"top --plain", "lLl!l!Llll"},
 	{"start -e SMALL", "APO"},
 	{"start -e SMALL", "AQO"},
 	{"snapshot -f x.tar --since 2020-01-01T00:00:00Z", "PLlVWgWgWOgW"},

@@ -194,8 +194,12 @@ static void show_body(const char *text, size_t size, size_t most)
 		fputc('\n', transcript);
 		at += length + 1;
 	}
-	if (size > most)
-		fprintf(transcript, "    ...\n");
+	if (size > most) {
+		fprintf(transcript, "    ...");
+		for (size_t i = size - (most < 400 ? 0 : 30); i < size; i++)
+			fputc(text[i] == '\n' ? '$' : text[i], transcript);
+		fputc('\n', transcript);
+	}
 }
 
 static void show_response(size_t number, const struct ctl_http_response *r)
@@ -445,6 +449,13 @@ static void commands_come(void)
 	put("x9.yaml", "no graph");
 	put(".hidden.yaml", "no graph");
 	put("notes.txt", "no graph");
+	GET("t", "GET /graphs");
+	for (int i = 0; i < 500; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "y%d.yaml", i);
+		put(name, "");
+	}
 	GET("t", "GET /graphs");
 	POST("tp", "POST /start", "small.yaml");
 	answer('A', FW_START_APP);

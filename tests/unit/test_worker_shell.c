@@ -310,11 +310,13 @@ Test(worker_shell, environments_of_hosts)
 	end("worker/environments");
 }
 
+/* The fragments of a host are separated by spaces. */
 static void show_interpreter(const char *graph, const char *fragment, const char *python)
 {
 	struct fragi_spec_source source = {.graph = {"app.yaml", graph, strlen(graph)}};
-	const char *fragments[] = {fragment};
-	struct fw_host_create create = {.fragments = fragments, .fragment_count = 1};
+	char copy[32], *rest = copy, *name;
+	const char *fragments[4];
+	struct fw_host_create create = {.fragments = fragments};
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fragi_arena arena = {0};
 	char *const *arguments = NULL;
@@ -322,6 +324,9 @@ static void show_interpreter(const char *graph, const char *fragment, const char
 	void *packed;
 	int r;
 
+	snprintf(copy, sizeof(copy), "%s", fragment);
+	while ((name = strsep(&rest, " ")) != NULL)
+		fragments[create.fragment_count++] = name;
 	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
 	create.source = packed;
 	create.source_bytes = (uint32_t)bytes;
@@ -343,7 +348,8 @@ Test(worker_shell, interpreters)
 		"application: app\n"
 		"fragments:\n"
 		"  one: {extensions: [b.so], operators: {a: {type: t}}}\n"
-		"  two: {extensions: [a.so, m.py, n.py], operators: {a: {type: t}}}\n";
+		"  two: {extensions: [a.so, m.py, n.py], operators: {a: {type: t}}}\n"
+		"  three: {extensions: [o.py], operators: {a: {type: t}}}\n";
 	static const char without[] = "frag: 1\n"
 				      "application: app\n"
 				      "fragments: {one: {operators: {a: {type: t}}}}\n";
@@ -353,6 +359,8 @@ Test(worker_shell, interpreters)
 	cr_assert_eq(chmod(at("bin/py"), 0700), 0);
 	show_interpreter(graph, "one", "py");
 	show_interpreter(graph, "two", NULL);
+	show_interpreter(graph, "one two three", NULL);
+	show_interpreter(graph, "three one", NULL);
 	show_interpreter(graph, "two", "py");
 	show_interpreter(graph, "two", "bin/py");
 	show_interpreter(graph, "two", "empty/other");
