@@ -10,6 +10,7 @@
 #define LIVES 240
 #define LIVES_SHOWN 8
 #define SHORT_LIVES 1000 /* from this number on memory fails in a life, again and again */
+#define MOVED_LIVES 2000 /* from this number on hosts are replaced all the time */
 #define LIFE_EVENTS 150
 
 static void time_passes(struct life *l)
@@ -145,56 +146,188 @@ static void is_stopped(struct life *l)
 		stop_signal(l);
 }
 
-static const struct {
+static bool may_speak(const struct life *l, const struct life_process *p)
+{
+	const struct life_worker *worker = &l->workers[p->worker];
+
+	return p->is_there && !p->has_ended && worker->connection != 0 && !worker->is_silent &&
+	       (!worker->reports || p->is_reported);
+}
+
+/* The first or the last process of a host that there is; NULL: none may speak. */
+static struct life_process *one_of_host(struct life *l, uint64_t run, uint32_t host, bool is_last)
+{
+	struct life_process *found = NULL;
+
+	for (size_t i = 0; i < LIFE_PROCESSES; i++) {
+		struct life_process *p = &l->processes[i];
+
+		if (may_speak(l, p) && p->create->run == run && p->create->host == host &&
+		    (found == NULL || (p->create->epoch > found->create->epoch) == is_last))
+			found = p;
+	}
+	return found;
+}
+
+static void crashes(struct life *l, struct life_process *p)
+{
+	if (p != NULL && p->stage >= LIFE_PREPARED)
+		say_ended(l, p, 139, 11, FRAGI_FAILURE_HOST_CRASHED,
+			  "fraghost 101 crashed in f1.tx, tick 5");
+}
+
+static void next_driver_adopts(struct life *l)
+{
+	driver_returns(l);
+	for (int i = 0; i < 6; i++)
+		worker_comes(l);
+	for (int i = 0; i < 14; i++)
+		worker_reports(l);
+}
+
+/* A client has a host replaced: its library, or because its worker is drained. */
+static void asks_for_another(struct life *l, const struct life_process *p)
+{
+	struct fw_message m = {.kind = FW_DRAIN};
+	const struct drv_app *app = NULL;
+
+	for (size_t i = 0; i < l->w->core->app_count; i++)
+		if (l->w->core->apps[i]->run == p->create->run)
+			app = l->w->core->apps[i];
+	m.drain.worker = l->workers[p->worker].name;
+	if (app != NULL && one_in(l, 2)) {
+		m.kind = FW_SWAP;
+		m.swap = (struct fw_swap){.name = drv_app_name(app),
+					  .fragment = p->create->create.fragments[0],
+					  .library = one_of(l, "libnew.so", "libother.so"),
+					  .replaces = "",
+					  .probation_ns = (int64_t)drawn(l, 3) * 2 * SECOND};
+	}
+	client_sends(l, &m, m.kind == FW_SWAP ? m.swap.library : m.drain.worker);
+}
+
+/* Something goes wrong at any moment while a host is replaced, or soon after. */
+static void one_is_replaced(struct life *l)
+{
+	struct life_process *p = some_process(l, false);
+	uint64_t run, steps = drawn(l, 14);
+	uint32_t host;
+
+	if (is_too_early(l) || p == NULL || p->stage != LIFE_RUNS || l->w->broken)
+		return;
+	run = p->create->run;
+	host = p->create->host;
+	asks_for_another(l, p);
+	for (uint64_t i = 0; i < steps; i++) {
+		p = one_of_host(l, run, host, i % 4 != 3);
+		if (p != NULL && (p->stage == LIFE_MADE || p->owed_count > 0 || p->yields))
+			answer(l, p);
+		else if (one_in(l, 2))
+			one_answers(l);
+		disk_writes(l);
+	}
+	p = one_of_host(l, run, host, !one_in(l, 4));
+	switch (drawn(l, 10)) {
+	case 0:
+	case 1:
+		crashes(l, p);
+		break;
+	case 2:
+		if (p != NULL && p->stage >= LIFE_PREPARED)
+			say_state(l, p, FW_STATE_FAILED);
+		break;
+	case 3:
+		worker_goes(l);
+		break;
+	case 4:
+		life_pass(l, 20 * SECOND);
+		break;
+	case 5:
+	case 6:
+		next_driver_adopts(l);
+		break;
+	case 7:
+		stop_app(l);
+		break;
+	default:
+		break;
+	}
+	all_answer(l);
+	disk_writes(l);
+	life_pass(l, (int64_t)drawn(l, 5000) * MS);
+	if (one_in(l, 2))
+		crashes(l, one_of_host(l, run, host, true));
+}
+
+struct happening {
 	unsigned int weight;
 	void (*happen)(struct life *l);
-} events[] = {{60, one_answers},
-	      {40, all_answer},
-	      {36, one_acts},
-	      {24, worker_comes},
-	      {4, worker_goes},
-	      {3, worker_is_silent},
-	      {60, worker_reports},
-	      {4, worker_beats},
-	      {8, worker_examines},
-	      {2, nonsense},
-	      {2, stranger},
-	      {1, keys_change},
-	      {3, reporter},
-	      {20, client_comes},
-	      {3, client_goes},
-	      {5, app_is_given},
-	      {14, start_app},
-	      {7, stop_app},
-	      {9, apply},
-	      {14, change_app},
-	      {10, drain},
-	      {9, ask},
-	      {9, watch},
-	      {90, disk_writes},
-	      {36, time_passes},
-	      {3, one_crashes_often},
-	      {4, one_loses_a_peer},
-	      {3, stands_still},
-	      {1, asks_often},
-	      {10, is_looked_into},
-	      {5, long_time_passes},
-	      {1, machine},
-	      {1, is_stopped},
-	      {3, driver_returns}};
+};
+static const struct happening moves[] = {{30, one_is_replaced},
+					 {20, all_answer},
+					 {10, worker_reports},
+					 {20, disk_writes},
+					 {12, time_passes},
+					 {5, is_looked_into},
+					 {10, worker_comes},
+					 {6, worker_beats},
+					 {3, client_comes},
+					 {3, drain},
+					 {2, apply},
+					 {2, change_app},
+					 {3, start_app},
+					 {1, ask},
+					 {8, watch},
+					 {3, worker_goes},
+					 {0, NULL}};
+static const struct happening events[] = {{60, one_answers},
+					  {40, all_answer},
+					  {36, one_acts},
+					  {24, worker_comes},
+					  {4, worker_goes},
+					  {3, worker_is_silent},
+					  {60, worker_reports},
+					  {4, worker_beats},
+					  {8, worker_examines},
+					  {2, nonsense},
+					  {2, stranger},
+					  {1, keys_change},
+					  {3, reporter},
+					  {20, client_comes},
+					  {3, client_goes},
+					  {5, app_is_given},
+					  {14, start_app},
+					  {7, stop_app},
+					  {9, apply},
+					  {14, change_app},
+					  {10, drain},
+					  {9, ask},
+					  {9, watch},
+					  {90, disk_writes},
+					  {36, time_passes},
+					  {3, one_crashes_often},
+					  {4, one_loses_a_peer},
+					  {3, stands_still},
+					  {1, asks_often},
+					  {10, is_looked_into},
+					  {5, long_time_passes},
+					  {1, machine},
+					  {1, is_stopped},
+					  {3, driver_returns},
+					  {0, NULL}};
 
-static void happen(struct life *l)
+static void happen(struct life *l, const struct happening *list)
 {
 	unsigned int all = 0;
 	uint64_t at;
 	size_t i = 0;
 
-	for (size_t k = 0; k < FRAG_COUNT_OF(events); k++)
-		all += events[k].weight;
+	for (size_t k = 0; list[k].weight > 0; k++)
+		all += list[k].weight;
 	at = drawn(l, all);
-	while (at >= events[i].weight)
-		at -= events[i++].weight;
-	events[i].happen(l);
+	while (at >= list[i].weight)
+		at -= list[i++].weight;
+	list[i].happen(l);
 }
 
 static const char *const expected[] = {"b", "e"};
@@ -229,10 +362,10 @@ static void life_begin(struct life *l, struct world *w, unsigned int number, boo
 		l->config.adopts = false;
 	w->many_end = true;
 	w->now_ns = 50 * SECOND;
-	w->runs_short = number >= SHORT_LIVES;
+	w->runs_short = number >= SHORT_LIVES && number < MOVED_LIVES;
 	w->short_step = (int64_t)drawn(l, 200);
 	w->short_skip = (int64_t)drawn(l, 12);
-	l->is_calm = !one_in(l, 3);
+	l->is_calm = number >= MOVED_LIVES || !one_in(l, 3);
 	fprintf(transcript, "== life %u:%s%s%s%s%s\n", number,
 		l->config.keeps_state ? " keeps state" : "", l->config.adopts ? " adopts" : "",
 		l->config.is_local        ? " local"
@@ -310,7 +443,7 @@ static char *live(unsigned int number, bool is_brief)
 	fragi_log_threshold = FRAGI_LOG_INFO;
 	life_begin(&l, &w, number, is_brief);
 	for (int i = 0; i < LIFE_EVENTS; i++)
-		happen(&l);
+		happen(&l, number >= MOVED_LIVES ? moves : events);
 	life_end(&l);
 	fclose(transcript);
 	hide_minor(transcript_text);
@@ -363,6 +496,14 @@ Test(driver_lives, whenever_memory_fails)
 #if !defined(__SANITIZE_ADDRESS__)
 	expected_compare("driver/short", all);
 #endif
+	free(all);
+}
+
+Test(driver_lives, in_which_hosts_are_replaced)
+{
+	char *all = lives(MOVED_LIVES, LIVES / 4, 1);
+
+	expected_compare("driver/moves", all);
 	free(all);
 }
 
