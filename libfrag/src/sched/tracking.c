@@ -342,7 +342,6 @@ static int sources_add(struct fragi_tracked *tracked, struct frag_op *op, const 
 	if (tracked->emitted == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < op->port_count; i++) {
-		tracked->emitted[i] = NULL;
 		if (op->ports[i].dir != FRAG_OUT)
 			continue;
 		tracked->emitted[i] =
