@@ -109,6 +109,33 @@ static struct fragi_label *label_of_two_paths(void)
 	return label;
 }
 
+/* Who sends a message looks only at that bit. */
+static void expect_noted(bool has_trail, bool has_label, bool has_names)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8);
+	struct fragi_label *label = has_label ? label_of_two_paths() : NULL;
+
+	if (has_label && !has_names)
+		label->names = NULL;
+	if (has_trail)
+		fragi_message_set_trail(message, trail_of(1));
+	if (has_label)
+		fragi_message_set_label(message, label);
+	cr_expect_eq((message->at_receive & FRAGI_AT_SEND_TRAIL) != 0,
+		     has_trail || (has_label && has_names));
+	fragi_message_set_trail(message, NULL);
+	cr_expect_eq((message->at_receive & FRAGI_AT_SEND_TRAIL) != 0, has_label && has_names);
+	fragi_message_set_label(message, NULL);
+	cr_expect_eq(message->at_receive & FRAGI_AT_SEND_TRAIL, 0);
+	frag_message_unref(message);
+}
+
+Test(codec, whoever_sends_a_message_hears_of_its_trail_and_its_label)
+{
+	for (int i = 0; i < 8; i++)
+		expect_noted((i & 1) != 0, (i & 2) != 0, (i & 4) != 0);
+}
+
 /* How long a message was held is written into its descriptors when it is sent. */
 Test(codec, a_trail_says_how_long_its_message_was_held)
 {
