@@ -344,15 +344,21 @@ void sim_adopt_died(struct sim *sim, bool crashed)
 
 void sim_adopt_away(struct sim *sim)
 {
-	int64_t back_ns = sim->now_ns +
-			  sim_between(sim, SIM_MS, sim_chance(sim, 2) ? 50 * SIM_MS : 4 * SIM_S);
+	int64_t away_ns = sim_between(sim, SIM_MS, sim_chance(sim, 2) ? 50 * SIM_MS : 4 * SIM_S);
+	int64_t back_ns =
+		sim->now_ns + (sim_chance(sim, 3) ? sim_lease_lasts(sim, away_ns) : away_ns);
 
 	if (!sim->driver.process.alive)
 		return;
 	sim_disturb(sim, back_ns + 3 * SIM_S);
 	/* As at a planned restart. */
-	if (sim->is.leases && sim_chance(sim, 2) && !sim_is_stopped(sim, &sim->driver.process))
+	if (sim->is.leases && sim_chance(sim, 2) && !sim_is_stopped(sim, &sim->driver.process)) {
+		sim_promise_leaves(sim);
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
+		if (sim_chance(sim, 2))
+			sim_put(sim, sim->now_ns + sim_between(sim, 0, 3 * SIM_S), SIM_EV_FAULT,
+				sim->lease_fault, 0, 0);
+	}
 	sim_driver_die(sim, true);
 	sim->driver_returns = true;
 	sim_put(sim, back_ns, SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
@@ -454,12 +460,24 @@ static void restore_run(struct sim *sim, size_t at)
 		sim_fail(sim, "state", "run %llu cannot be read", (unsigned long long)row.run);
 }
 
+/* As driverd/database.c keeps it: one row a run, which the end of the run takes away. */
+static bool is_placed_anew(size_t at)
+{
+	for (size_t i = at + 1; i < disk.count; i++)
+		if (disk.items[i].record.run == disk.items[at].record.run &&
+		    (disk.items[i].record.kind == DRV_RECORD_PLACED ||
+		     disk.items[i].record.kind == DRV_RECORD_END ||
+		     disk.items[i].record.kind == DRV_RECORD_FORGOTTEN))
+			return true;
+	return false;
+}
+
 void sim_adopt_restore(struct sim *sim)
 {
 	for (size_t i = 0; i < disk.count; i++) {
 		enum drv_record_kind kind = disk.items[i].record.kind;
 
-		if (kind == DRV_RECORD_NUMBERS || kind == DRV_RECORD_PLACED)
+		if (kind == DRV_RECORD_NUMBERS || (kind == DRV_RECORD_PLACED && !is_placed_anew(i)))
 			(void)drv_core_restore(sim->driver.core, &disk.items[i].record);
 	}
 	for (uint32_t i = 0; sim->driver.incarnation > 1 && i < sim->apps_given; i++)

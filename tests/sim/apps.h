@@ -254,7 +254,17 @@ struct sim_host {
 	/* KILL came when it had ended and was not reaped: its workerd takes that for a kill */
 	bool kill_crossed;
 	int status, signal;
-	int64_t lease_at_ns;        /* when the kernel ends it */
+	int64_t lease_at_ns;                   /* when the kernel ends it */
+	struct {                               /* promise.c: its lease, as it truly is */
+		int64_t until_ns, span_ns;     /* when it is over, how long it was then */
+		bool is_renewed;               /* by what its worker hears at present */
+		int64_t told_ns, told_at_ns;   /* until when, as the host was told last */
+		int64_t killed_ns, at_kill_ns; /* by its worker; until_ns then */
+		bool end_is_known;             /* to a driver */
+		int64_t late_ns;               /* when it was renewed last at its very end */
+		int64_t known_ns; /* when it was last seen to be renewed, or need not be */
+		uint64_t made_by; /* which one: incarnation */
+	} promise;
 	int64_t dead_ns_at;         /* when it died; 0: lives */
 	int64_t reported_ns;        /* when a driver that had come back heard of it */
 	int64_t heard_by_worker_ns; /* when its workerd last heard it */

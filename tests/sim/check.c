@@ -206,14 +206,17 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		     running && !unseen && sim_move_is_under_way(sim, app)) >
 	    sim->dead_ns + 3 * SIM_S + RESTART_MAX_NS +
 		    /* a new library may hang in start, and the old one is started after that */
-		    (sim->is.swaps ? SIM_PREPARE_NS + SIM_START_NS : 0))
+		    (sim->is.swaps ? SIM_PREPARE_NS + SIM_START_NS : 0) +
+		    (sim->is.leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
 		sim_fail(sim, "moves", "a host of %s is between two processes for ever", app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
 			     (app->state == DRV_APP_WAITING && !sim_adopt_waits(sim, app) &&
+			      !(sim->is.leases && sim_promise_holds(sim, app)) &&
 			      can_be_placed(sim, app) && sim_place_is_certain(sim, app))) >
-	    6 * sim->beat_ns + SIM_S + (sim->is.leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
+	    6 * sim->beat_ns + SIM_S +
+		    (sim->is.leases && running ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
 }
@@ -344,6 +347,8 @@ void sim_check_look(struct sim *sim)
 	look_at_hosts(sim, quiet);
 	sim_adopt_look(sim);
 	sim_limit_look(sim, quiet);
+	if (sim->is.leases)
+		sim_promise_look(sim);
 	sim_look_look(sim);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)

@@ -74,7 +74,7 @@ void sim_pipe_put(struct sim *sim, struct sim_pipe *pipe, int64_t at_ns, enum si
 	if (at_ns < pipe->last_at_ns)
 		at_ns = pipe->last_at_ns;
 	pipe->last_at_ns = at_ns;
-	*frame = (struct sim_frame){NULL, at_ns, kind, bytes, size};
+	*frame = (struct sim_frame){.at_ns = at_ns, .kind = kind, .bytes = bytes, .size = size};
 	if (pipe->last != NULL)
 		pipe->last->next = frame;
 	else

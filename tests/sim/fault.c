@@ -530,6 +530,9 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 	case SIM_FAULT_DRIVER_AWAY:
 		sim_adopt_away(sim);
 		break;
+	case SIM_FAULT_RESTART_APP:
+		sim_lease_restart_app(sim, fault->other);
+		break;
 	case SIM_FAULT_DRIVER_PAUSES:
 		sim_adopt_pause(sim, event);
 		break;

@@ -8,7 +8,7 @@
  * only few kinds can show is met by every run of some length.
  */
 static const struct sim_kind kinds[] = {
-	{.name = "faults", .share = 5},
+	{.name = "faults", .share = 4},
 	{.name = "client", .share = 1, .has_client = true},
 	{.name = "places", .share = 2, .places = true},
 	{.name = "restarts", .share = 2, .restarts = true},
@@ -22,6 +22,12 @@ static const struct sim_kind kinds[] = {
 	{.name = "leases-set", .share = 1, .restarts = true, .leases = true, .has_client = true},
 	{.name = "leases-places", .share = 2, .restarts = true, .leases = true, .places = true},
 	{.name = "leases-returns", .share = 5, .restarts = true, .leases = true, .adopts = true},
+	{.name = "leases-drains",
+	 .share = 1,
+	 .restarts = true,
+	 .leases = true,
+	 .moves = true,
+	 .adopts = true},
 	{.name = "pauses", .share = 2, .adopts = true, .pauses = true},
 	{.name = "leases-pauses",
 	 .share = 2,

@@ -32,6 +32,46 @@ enum sim_fault_kind sim_lease_fault(struct sim *sim)
 	return kinds[sim_between(sim, 0, FRAG_COUNT_OF(kinds) - 1)];
 }
 
+/* That of some fragment, or 0. */
+static int64_t some_lease(struct sim *sim)
+{
+	int64_t lease_ns = 0;
+
+	for (uint32_t a = 0; a < sim->app_count && a < SIM_PLANNED_MAX; a++)
+		for (uint32_t f = 0; f < sim->apps[a].fragment_count; f++)
+			if (sim->apps[a].on_failure[f].lease_ns > 0 &&
+			    (lease_ns == 0 || sim_chance(sim, 3)))
+				lease_ns = sim->apps[a].on_failure[f].lease_ns;
+	return lease_ns;
+}
+
+int64_t sim_lease_lasts(struct sim *sim, int64_t else_ns)
+{
+	int64_t lease_ns = sim->is.leases && !sim_chance(sim, 3) ? some_lease(sim) : 0;
+
+	return lease_ns > 0 ? sim_between(sim, lease_ns - 400 * SIM_MS, lease_ns + 400 * SIM_MS)
+			    : else_ns;
+}
+
+void sim_lease_restart_app(struct sim *sim, uint32_t bits)
+{
+	struct fw_message message = {.kind = FW_STOP_APP};
+	struct sim_app *app;
+
+	if (sim->apps_given == 0 || !sim->driver.process.alive || sim->stops != 0 ||
+	    sim_is_stopped(sim, &sim->driver.process))
+		return;
+	app = &sim->apps[sim->apps_given - 1 - bits / 2 % sim->apps_given];
+	if (app->ended || app->incarnation != sim->driver.incarnation ||
+	    app->state != DRV_APP_RUNNING)
+		return;
+	app->excused = app->disturbed = app->stop_requested = true;
+	sim_print(sim, "user", "starts %s anew", app->name);
+	message.stop_app =
+		(struct fw_stop_app){.name = app->name, .at_once = bits % 2 == 0, .restart = true};
+	sim_place_user(sim, &message);
+}
+
 bool sim_lease_is_of(const struct sim_host *host)
 {
 	return host->app->on_failure[host->fragments[0]].lease_ns > 0;
@@ -60,6 +100,7 @@ void sim_lease_arm(struct sim *sim, struct sim_host *host, int64_t until_ns)
 	if (!sim_lease_is_of(host))
 		sim_fail(sim, "leases", "pid %d is to end with a lease that it has not", host->pid);
 	host->lease_at_ns = at_ns > sim->now_ns ? at_ns : sim->now_ns;
+	sim_promise_armed(sim, host);
 	sim_put(sim, host->lease_at_ns, SIM_EV_LEASE, host->index, 0, 0);
 }
 
@@ -70,6 +111,7 @@ void sim_on_lease(struct sim *sim, const struct sim_event *event)
 	if (!host->process.alive || host->dying || event->at_ns != host->lease_at_ns)
 		return;
 	sim_print(sim, sim_host_name(host), "is ended by the kernel: its lease is over");
+	sim_promise_ended(sim, host);
 	host->app->excused = host->app->disturbed = true;
 	host->app->blows++;
 	host->ended_by_worker = true;
@@ -163,6 +205,10 @@ void sim_lease_look(struct sim *sim, const struct sim_host *host, bool quiet)
 {
 	const struct sim_on_failure *own = &host->app->on_failure[host->fragments[0]];
 	struct sim_restarts *r = &host->app->hosts[host->number];
+	int64_t wait_ns = own->period_ns < own->backoff_ns << own->intensity
+				  ? own->period_ns
+				  : own->backoff_ns << own->intensity;
+	int64_t due_ns;
 	int64_t most_ns = own->period_ns + own->lease_ns + own->lease_ns / 50 + sim->dead_ns +
 			  SIM_PREPARE_NS + SIM_WIRE_NS + SIM_START_NS + 3 * SIM_S;
 
@@ -176,6 +222,14 @@ void sim_lease_look(struct sim *sim, const struct sim_host *host, bool quiet)
 	}
 	if (r->since_ns == 0)
 		r->since_ns = sim->now_ns;
+	due_ns = sim_promise_over(sim, host);
+	due_ns = due_ns > r->since_ns ? due_ns : r->since_ns;
+	if (!host->process.alive &&
+	    sim->now_ns > due_ns + wait_ns + sim->dead_ns + 2 * SIM_DISK_NS + SIM_S)
+		sim_fail(sim, "runs again",
+			 "host %u of %s, pid %d, is not started again, %.3f s after its lease",
+			 host->number, host->app->name, host->pid,
+			 (double)(sim->now_ns - due_ns) * 1e-9);
 	if (sim->now_ns - r->since_ns > most_ns)
 		sim_fail(sim, "runs again", "host %u of %s, pid %d, has not run for %.3f s",
 			 host->number, host->app->name, host->pid,

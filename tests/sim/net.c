@@ -59,6 +59,8 @@ static void put(struct sim *sim, uint32_t index, uint32_t to, enum sim_frame_kin
 
 	sim_pipe_put(sim, &connection->to[to], sim->now_ns + latency(sim, connection), kind, bytes,
 		     size);
+	connection->to[to].last->sent_ns = sim->now_ns;
+	connection->to[to].last->answers_ns = connection->beat_ns;
 	schedule(sim, index, to);
 }
 
@@ -204,6 +206,7 @@ void sim_reset(struct sim *sim, uint32_t index)
 	for (uint32_t end = 0; end < 2; end++) {
 		if (!connection->open[end])
 			continue;
+		connection->owes_leave = false; /* it may be lost */
 		sim_pipe_clear(&connection->to[end]);
 		put(sim, index, end, SIM_FRAME_END, NULL, 0);
 	}
@@ -219,6 +222,8 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 	struct drv_event closed = {
 		.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
 
+	if (end == 0)
+		sim_promise_closed(sim, connection);
 	connection->open[end] = false;
 	forget(connection, end);
 	if (connection->open[!end]) /* what is still sent meets nobody */
@@ -251,14 +256,18 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 		return;
 	}
 	if (end == 1) {
+		if (message->kind == FW_BEAT || message->kind == FW_HELLO)
+			connection->beat_ns = connection->sent_ns;
 		if (message->kind != FW_BEAT)
 			sim_print(sim, "driver", "<- %s: %s host %u epoch %llu",
 				  sim_worker_name(sim, connection->worker),
 				  fw_kind_name(message->kind), message->host,
 				  (unsigned long long)message->epoch);
 		sim_restart_heard(sim, connection, message);
-		if (message->kind == FW_HOST_EXIT)
+		if (message->kind == FW_HOST_EXIT) {
 			sim_verdict_exit(sim, connection, message);
+			sim_promise_exit_heard(sim, connection, message);
+		}
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
 							 .connection = index + 1,
 							 .peer = "10.0.0.1:4711",
@@ -272,6 +281,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 			sim_print(sim, sim_worker_name(sim, connection->worker),
 				  "<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),
 				  message->host, (unsigned long long)message->epoch);
+		sim_promise_heard(sim, connection, message);
 		sim_worker_raise(sim, connection->worker,
 				 &(struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 						     .connection = connection->number,
@@ -297,6 +307,8 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 	}
 	if (piece->bytes == NULL)
 		return;
+	connection->sent_ns = piece->sent_ns;
+	connection->answered_ns = piece->answers_ns;
 	if (fw_reader_feed(reader, piece->bytes, piece->size, sim->now_ns) < 0)
 		abort();
 	while (connection->open[end] && (r = fw_reader_next(reader, &bytes, &size, &err)) > 0)

@@ -113,6 +113,8 @@ struct sim_frame {
 	enum sim_frame_kind kind;
 	uint8_t *bytes;
 	size_t size;
+	/* when it was sent; of the newest BEAT or HELLO that the driver had read then: the same */
+	int64_t sent_ns, answers_ns;
 };
 struct sim_pipe {
 	struct sim_frame *first, *last;
@@ -145,8 +147,11 @@ struct sim_connection {
 	bool reported;   /* of a reporter's own: the counts are sent */
 	struct sim_pipe to[2]; /* pieces of the streams to end 0 and 1 */
 	struct fw_reader reader[2];
-	int64_t heard_ns[2]; /* when a frame came to that end */
-	uint64_t seq;        /* of what end 0 sent */
+	int64_t heard_ns[2];          /* when a frame came to that end */
+	int64_t sent_ns, answered_ns; /* of the frame that is being read: as in it */
+	bool owes_leave;              /* the driver leaves, and its worker does not know yet */
+	int64_t beat_ns; /* when the newest BEAT or HELLO that the driver has read was sent */
+	uint64_t seq;    /* of what end 0 sent */
 };
 
 struct sim_driver {
@@ -188,7 +193,10 @@ struct sim_worker {
 	bool end_requested, gone_silent; /* its node died without a word */
 	uint32_t stops;                  /* how often it was told to end, while it ran */
 	int64_t second_request_ns;       /* 0: not */
-	bool was_attached;               /* when it lost its driver last */
+	/* promise.c: when its newest BEAT or HELLO was sent that is answered */
+	int64_t renewed_ns;
+	bool driver_leaves; /* as the driver has said */
+	bool was_attached;  /* when it lost its driver last */
 	int64_t lost_ns;
 };
 

@@ -165,26 +165,31 @@ static struct sim_worker *some_worker(struct sim *sim, uint32_t index)
 	return &sim->workers[index];
 }
 
+void sim_place_user(struct sim *sim, struct fw_message *message)
+{
+	struct fw_message hello = {.kind = FW_HELLO};
+	uint32_t number = sim->connection_count;
+	struct sim_connection *connection = sim_connection_new(sim, SIM_WORKERS_MAX);
+
+	connection->incarnation = sim->driver.incarnation;
+	connection->open[1] = connection->connected = true;
+	connection->heard_ns[0] = connection->heard_ns[1] = sim->now_ns;
+	hello.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
+	say(sim, number, &hello);
+	say(sim, number, message);
+}
+
 void sim_place_drain(struct sim *sim, uint32_t index)
 {
 	struct sim_worker *worker;
-	struct fw_message message = {.kind = FW_HELLO};
-	struct sim_connection *connection;
-	uint32_t number = sim->connection_count;
+	struct fw_message message = {.kind = FW_DRAIN};
 
 	if (!sim->driver.process.alive || sim->same_names || sim->stops != 0 ||
 	    sim_is_stopped(sim, &sim->driver.process))
 		return;
 	worker = some_worker(sim, index);
-	connection = sim_connection_new(sim, SIM_WORKERS_MAX);
-	connection->incarnation = sim->driver.incarnation;
-	connection->open[1] = connection->connected = true;
-	connection->heard_ns[0] = connection->heard_ns[1] = sim->now_ns;
-	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
-	say(sim, number, &message);
-	message = (struct fw_message){.kind = FW_DRAIN,
-				      .drain = {worker->name, is_drained(sim, worker)}};
-	say(sim, number, &message);
+	message.drain = (struct fw_drain){worker->name, is_drained(sim, worker)};
+	sim_place_user(sim, &message);
 	sim_print(sim, "user", "%s %s", message.drain.undo ? "ends the drain of" : "drains",
 		  worker->name);
 }

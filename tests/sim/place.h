@@ -9,6 +9,8 @@ void sim_place_worker(struct sim *sim, struct sim_worker *worker);
 void sim_place_app(struct sim *sim, struct sim_app *app);
 void sim_place_text(const struct sim_app *app, uint32_t fragment, char *out, size_t size);
 /* A client drains the worker, or ends that. */
+/* A client comes, says that, and is not heard any more. */
+void sim_place_user(struct sim *sim, struct fw_message *message);
 void sim_place_drain(struct sim *sim, uint32_t worker);
 /* The driver has made a step: which applications have their places before a drain begins. */
 void sim_place_check(struct sim *sim);

@@ -283,11 +283,19 @@ static void make_faults(struct sim *sim)
 			  sim->now_ns + sim_between(sim, 300 * SIM_MS, 6 * SIM_S));
 	}
 	for (uint32_t i = sim_lease_faults(sim); i > 0; i--) {
+		sim->lease_fault = sim->plan_count;
 		add_fault(sim, sim_lease_fault(sim),
 			  sim->now_ns + sim_between(sim, 500 * SIM_MS, 8 * SIM_S));
 		sim->plan[sim->plan_count - 1].for_ns =
-			sim_between(sim, 500 * SIM_MS, 3 * sim->dead_ns);
+			sim_lease_lasts(sim, sim_between(sim, 500 * SIM_MS, 3 * sim->dead_ns));
 	}
+	if (sim->is.leases && sim_chance(sim, 3)) /* so are hosts of two workers, about then */
+		add_fault(sim, SIM_FAULT_PARTITION,
+			  sim->plan[sim->lease_fault].at_ns + sim_between(sim, 0, SIM_S));
+	if (sim->is.leases && sim->is.adopts && sim_chance(sim, 2))
+		add_fault(sim, SIM_FAULT_RESTART_APP,
+			  sim->plan[sim->lease_fault].at_ns +
+				  sim_between(sim, sim->dead_ns / 2, sim->dead_ns + 3 * SIM_S));
 	for (int64_t i = sim->is.places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRAIN,
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
@@ -340,13 +348,15 @@ void sim_plan(struct sim *sim)
 	sim->disk.is_used = sim->variant % 3 == 0 || sim->is.adopts;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
-	if (sim->is.moves && sim->worker_count < 3)
+	if ((sim->is.moves || sim->is.leases) && sim->worker_count < 3)
 		sim->worker_count++;
 	if (sim->is.places) { /* for them to be in each other's way */
 		sim->driver_for_one = false;
 		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;
 	}
 	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;
+	if (sim->is.leases && sim->is.adopts && sim->variant % 8 == 2)
+		sim->stop_ns += FW_LEASE_AWAY_NS + 8 * SIM_S;
 	sim->end_ns = sim->now_ns + SIM_LASTS_NS;
 	sim->quiet_ns = sim->now_ns;
 	sim->driver_returns = true;

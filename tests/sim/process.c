@@ -186,6 +186,8 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	if (!host->incoming)
 		check_owners(sim, host);
 	sim_place_spawned(sim, host);
+	sim_promise_begin(sim, host);
+	sim_promise_spawned(sim, host, sim->connections[host->made_over].sent_ns);
 	sim_print(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
 		  host->pid, host->number, app->name, (unsigned long long)host->epoch);
 	sim_host_begin(sim, host);
@@ -264,6 +266,7 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 		sim_put(sim, sim->now_ns, SIM_EV_HOST_STOP, host->index, 0, 0);
 	} else if (signal == SIGKILL && !host->dying) {
 		host->dying = true; /* nothing of it runs any more, and it owes no credit */
+		sim_promise_killed(sim, host);
 		after_ns = time_to_die(sim, host);
 		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
 		if (sim->workers[host->worker].stops > 0 &&

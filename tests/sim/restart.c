@@ -398,7 +398,10 @@ static void look_at_host(struct sim *sim, const struct sim_host *host, bool quie
 	if (r->since_ns == 0)
 		r->since_ns = sim->now_ns;
 	if (sim->now_ns - r->since_ns >
-	    wait_ns + SIM_PREPARE_NS + SIM_WIRE_NS + SIM_START_NS + 2 * SIM_S)
+	    wait_ns + SIM_PREPARE_NS + SIM_WIRE_NS + SIM_START_NS + 2 * SIM_S +
+		    /* a neighbour may wait for leases */
+		    (sim->is.leases && sim->driver.incarnation > 1 ? FW_LEASE_AWAY_NS + 10 * SIM_S
+								   : 0))
 		sim_fail(sim, "runs again", "host %u of %s, pid %d, has not run for %.3f s",
 			 host->number, host->app->name, host->pid,
 			 (double)(sim->now_ns - r->since_ns) * 1e-9);

@@ -47,6 +47,7 @@ enum sim_fault_kind {
 	SIM_FAULT_DRAIN,             /* a client drains a worker, or ends that */
 	SIM_FAULT_DRIVER_AWAY,       /* of hosts that outlive it */
 	SIM_FAULT_DRIVER_PAUSES,     /* it runs for moments only */
+	SIM_FAULT_RESTART_APP,       /* a user has it start anew */
 };
 struct sim_fault {
 	enum sim_fault_kind kind;
@@ -142,8 +143,9 @@ struct sim {
 	struct sim_kind is; /* what this history is about */
 	uint64_t variant;   /* of its kind */
 	uint64_t place_random;
-	uint32_t blow_fault; /* of the plan; 0: none */
-	int32_t blows_left;  /* of those that follow a restart */
+	uint32_t blow_fault;  /* of the plan; 0: none */
+	uint32_t lease_fault; /* the last one of those that last about as long as leases */
+	int32_t blows_left;   /* of those that follow a restart */
 	struct sim_driver driver;
 	struct sim_disk disk;
 	struct sim_client client;

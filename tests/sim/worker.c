@@ -73,8 +73,10 @@ static void do_send_driver(struct sim *sim, struct sim_worker *worker,
 		return;
 	}
 	connection = &sim->connections[worker->connection];
-	if (action->message->kind == FW_HOST_EXIT)
+	if (action->message->kind == FW_HOST_EXIT) {
 		sim_lease_refused(sim, action->message);
+		sim_promise_exit_sent(sim, (uint32_t)(worker - sim->workers), action->message);
+	}
 	if (action->message->kind == FW_HOST_REPORT)
 		sim_adopt_reported(sim, (uint32_t)(worker - sim->workers), action->message);
 	if (action->message->kind == FW_HELLO) { /* a WELCOME that did not come held an identity */
@@ -100,6 +102,8 @@ static void do_send_host(struct sim *sim, struct sim_host *host, const struct fw
 		return;
 	host->end_requested = host->end_requested ||
 			      (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
+	if (message->kind == FW_BEAT || message->kind == FW_HOST_CREATE)
+		sim_promise_passed_on(sim, host);
 	sim_host_put(sim, host, 0, SIM_FRAME_DATA, frame, size);
 }
 
@@ -330,6 +334,12 @@ void sim_on_worker_timer(struct sim *sim, const struct sim_event *event)
 	}
 }
 
+/* Each machine was booted at another time, before the driver's or after it. */
+static int64_t clock_of(const struct sim *sim, uint32_t index)
+{
+	return sim->is.leases ? (int64_t)((sim->seed + 3 * index) % 7 - 3) * 250 * SIM_S : 0;
+}
+
 void sim_worker_start(struct sim *sim, uint32_t index)
 {
 	struct sim_worker *worker = &sim->workers[index];
@@ -347,12 +357,14 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 	worker->served = worker->heard_end = NULL;
 	worker->hello_open = false;
 	worker->generation++;
-	worker->process = (struct sim_process){.alive = true};
+	worker->process = (struct sim_process){.alive = true, .clock_ns = clock_of(sim, index)};
 	worker->connection = SIM_CONNECTIONS_MAX;
 	worker->timer_at_ns = -1;
 	worker->queue_first = worker->queue_count = 0;
 	worker->spins = 0;
 	worker->gone_silent = false;
+	worker->renewed_ns = 0;
+	worker->driver_leaves = false;
 	worker->config.seed = sim_random(sim);
 	if (wrk_core_create(&worker->config, &worker->core) < 0) {
 		sim_fail(sim, "memory", "cannot make %s", worker->name);
