@@ -31,6 +31,7 @@ NONE_NEEDED = {
     "inside/testing/what-these-tests-have-found.md": "a list of mistakes",
     "inside/testing/how-many-lines.md": "counts of the tests, with their date",
     "run/deploy/not-tried.md": "a list of what was not tried",
+    "learn/gpu/how-it-was-tried.md": "what was tried, with the machine and the date",
     "run/time/how-exact-it-is.md": "measurements, with the machine and the load",
     "run/time/other-clocks.md": "clocks that are read by themselves: there is nothing to write",
     "inside/dependencies.md": "a list of libraries with versions and licences",
