@@ -337,8 +337,10 @@ static void read_stream(void)
 	size_t size = 0;
 	ssize_t n;
 
-	while ((n = stream.read(stream.arg, text + size, 700)) > 0)
+	while ((n = stream.read(stream.arg, text + size, 700)) > 0) {
 		size += (size_t)n;
+		cr_assert_leq(size + 700, sizeof(text), "the stream does not end");
+	}
 	fprintf(transcript, "the page reads\n");
 	show_body(text, size, 400);
 }
