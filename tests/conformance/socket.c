@@ -255,6 +255,7 @@ static int socket_create(const struct fragi_transport_config *config, struct fra
 		.detail = "pair",
 		.header_max = header_max != 0 ? header_max : FRAGI_HEADER_MAX,
 		.names_sender = true,
+		.lends = true,
 		.receive_room = FRAG_MESSAGE_TENSORS_MAX * sizeof(struct fragi_body),
 		.devices = 1u << FRAG_DEVICE_CPU,
 	};

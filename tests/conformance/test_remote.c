@@ -477,3 +477,40 @@ Test(remote, credit_for_what_waits_for_room_is_refused, .init = set_environment)
 			   pair.sentence[0]);
 	pair_close(&pair);
 }
+
+/* Over UCX nobody knows what a peer has received, so it is bounded what waits for it. */
+Test(remote, messages_that_a_liar_does_not_receive_are_bounded, .init = set_environment)
+{
+	struct pair pair = {0};
+	struct fragi_header header = {.kind = FRAGI_KIND_CREDIT, .flow = 7, .epoch = 11};
+	struct fragi_remote_endpoint *liar, *sender;
+	struct fragi_remote_tx *tx;
+	struct fragi_send *sends;
+	uint32_t count = 0;
+
+	pair_open(&pair, &kind_ucx);
+	pair_settle(&pair);
+	liar = pair.endpoint[1][0];
+	sender = pair.endpoint[0][0];
+	tx = fragi_remote_tx_of(sender->edges);
+	memcpy(header.token, liar->token, sizeof(header.token));
+	for (unsigned int i = 0; i < 100; i++) {
+		while (pair.tx->ops->room(pair.tx) > 0)
+			cr_assert_eq(pair.tx->ops->send(pair.tx, large_number(i), fragi_stamp()),
+				     0);
+		sends = calloc(1, sizeof(*sends) + liar->transport->transport->send_room);
+		sends->header_bytes = FRAGI_HEADER_BYTES;
+		header.sequence = tx->window.sent;
+		header.body_bytes = tx->window.sent_bytes;
+		fragi_header_pack(&header, sends->header);
+		cr_assert_not(liar->transport->ops->send(liar->base, sends, NULL, 0), "no room");
+		free(sends);
+		for (int k = 0; k < 20; k++)
+			progress_alone(&pair, 0, fragi_now_ns());
+	}
+	for (const struct fragi_remote_send *s = sender->sends; s != NULL; s = s->next)
+		count++;
+	cr_expect_eq(count, 16, "%u messages of 2 MiB wait", count);
+	cr_expect_eq(atomic_load(&pair.lost[0]), 0);
+	pair_close(&pair);
+}

@@ -76,6 +76,7 @@ static int shm_create(const struct fragi_transport_config *config,
 		.version = "1",
 		.header_max = FRAGI_HEADER_MAX,
 		.names_sender = true,
+		.lends = true,
 		.send_room = sizeof(struct shm_send),
 		.receive_room = 0,
 		.devices = 1u << FRAG_DEVICE_CPU | 1u << FRAG_DEVICE_CUDA_HOST |

@@ -109,6 +109,7 @@ struct fragi_transport {
 	size_t send_room, receive_room;
 	uint32_t devices;  /* kinds of memory that it reads and fills: 1 << enum frag_device_type */
 	bool names_sender; /* arrivals say `from` */
+	bool lends;        /* a send is under way for as long as the peer keeps its memory */
 };
 
 /* The first member of a transport's own struct: one connection to one host. */

@@ -86,7 +86,7 @@ static void unlist(struct fragi_remote_send *send)
 	if (send->next != NULL)
 		send->next->previous = send->previous;
 	if (send->tx != NULL)
-		send->tx->under_way--;
+		fragi_remote_tx_on_sent(send->tx);
 	else
 		send->endpoint->own_sends -= send->is_own;
 }

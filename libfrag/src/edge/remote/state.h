@@ -170,7 +170,7 @@ struct fragi_remote_tx {
 	int64_t awaited_ns;        /* CLOCK_MONOTONIC: since when; 0: for none */
 	bool gpu_failed;           /* and the fault is reported */
 	_Atomic uint32_t awaiting; /* reports of such work that are to come, on any thread */
-	uint32_t under_way;        /* sends */
+	uint32_t under_way, under_way_max; /* sends */
 	bool close_sent;
 	/* sent in older epochs of the peer: messages of this one count from 0 */
 	uint64_t before, before_bytes;
@@ -409,12 +409,12 @@ uint64_t fragi_remote_sends_waiting(const struct fragi_remote_tx *tx); /* the pe
 /* Those of an endpoint, or of a tx, go on without it. */
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
 			       const struct fragi_remote_tx *tx);
-/* After the transport was destroyed. */
-void fragi_remote_sends_free(struct fragi_remote_transport *transport);
+void fragi_remote_sends_free(struct fragi_remote_transport *transport); /* once destroyed */
 
 /* tx.c: the sending end */
 /* Sends what may be sent now. */
 void fragi_remote_tx_transmit(struct fragi_remote_tx *tx);
+void fragi_remote_tx_on_sent(struct fragi_remote_tx *tx); /* a send is over */
 void fragi_remote_tx_count_copied(struct fragi_remote_tx *tx, uint64_t bytes);
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx);
 void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes);

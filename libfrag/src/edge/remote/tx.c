@@ -260,7 +260,7 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	bool has_trail = false, has_next;
 	uint64_t bytes;
 
-	if (!fragi_window_is_open(&tx->window))
+	if (!fragi_window_is_open(&tx->window) || tx->under_way >= tx->under_way_max)
 		return false;
 	if (message == NULL)
 		message = take_pending(tx, &tx->held_stamp);
@@ -316,6 +316,23 @@ void fragi_remote_tx_transmit(struct fragi_remote_tx *tx)
 		fragi_remote_send_control(&tx->edge, FRAGI_KIND_CLOSE, 0,
 					  tx->window.sent - tx->before, 0);
 	}
+}
+
+/*
+ * A peer that gives back credit for what it does not receive would have this host keep ever more
+ * messages. An honest one gets them, so that at most two windows are under way, with descriptors
+ * that go ahead; those that are lent stay until it has no use for them any more.
+ */
+static uint32_t most_under_way(const struct fragi_remote_endpoint *endpoint, uint32_t window)
+{
+	return endpoint->transport->transport->lends ? UINT32_MAX : 4 * window;
+}
+
+void fragi_remote_tx_on_sent(struct fragi_remote_tx *tx)
+{
+	if (__builtin_expect(tx->under_way-- >= tx->under_way_max, 0) &&
+	    !atomic_exchange(&tx->kicked, true))
+		fragi_pump_submit(fragi_remote_of(tx->edge.endpoint)->config.pump, &tx->kick);
 }
 
 static void on_kick(struct fragi_pump_work *work)
@@ -428,6 +445,7 @@ int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
 	tx->kick.fn = on_kick;
 	tx->window.messages = config->window_messages;
 	tx->window.bytes = config->window_bytes;
+	tx->under_way_max = most_under_way(endpoint, config->window_messages);
 	r = fragi_queue_init(
 		&tx->pending,
 		tx->policy->capacity != 0 ? tx->policy->capacity : config->window_messages, 0);
