@@ -449,6 +449,15 @@ Test(ops_inference, the_layout_that_fits_is_named)
 		{"input image 16 1 8 9 3\n", {80, 90, 3}, "out_dtype)"},
 		{"input image 16 1 3 8 9\n", {3, 80, 90}, "out_dtype)"},
 		{"input image 16 1 3 8 9\n", {8, 9, 1}, "out_dtype)"},
+		/* a picture has 1 to 4 channels */
+		{"input image 16 1 1 8 9\n", {8, 9, 1}, "out_dtype, out_layout: chw)"},
+		{"input image 16 1 8 9 1\n", {1, 8, 9}, "out_dtype, out_layout: hwc)"},
+		{"input image 16 1 4 8 9\n", {8, 9, 4}, "out_dtype, out_layout: chw)"},
+		{"input image 16 1 8 9 4\n", {4, 8, 9}, "out_dtype, out_layout: hwc)"},
+		{"input image 16 1 5 8 9\n", {8, 9, 5}, "out_dtype)"},
+		{"input image 16 1 8 9 5\n", {5, 8, 9}, "out_dtype)"},
+		{"input image 16 1 3 8 9\n", {3, 80, 3}, "out_dtype)"},
+		{"input image 16 1 8 9 3\n", {3, 80, 3}, "out_dtype)"},
 	};
 	char text[200];
 

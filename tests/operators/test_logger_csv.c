@@ -25,18 +25,43 @@ static void *parameter(void *state, const char *name)
 	return NULL;
 }
 
+struct row {
+	int64_t a;
+	double two[2];
+	int32_t three[3];
+	float one;
+};
+static const struct frag_field fields[] = {
+	FRAG_FIELD(struct row, a, "i64"),
+	FRAG_FIELD_ARRAY(struct row, two, "f64", 2),
+	FRAG_FIELD_ARRAY(struct row, three, "i32", 3),
+	FRAG_FIELD(struct row, one, "f32"),
+};
+static const struct frag_type row_type = {
+	FRAG_TYPE_INIT,
+	.name = "csv_row",
+	.size = sizeof(struct row),
+	FRAG_FIELDS(fields),
+};
+
 /* RFC 4180: what separates cells or rows, and quotes, stands between quotes. */
 Test(ops_logger, cells_are_quoted_where_they_must_be)
 {
-	const char *columns[] = {"a",  "b,c", "d\ne",   "f\rg",  "\"h\"", "", "time_unix_ns",
-				 "id", "io",  "number", "value", "of"};
+	const char *columns[] = {"a",     "b,c",          "d\ne", "f\rg",  "\"h\"",
+				 "",      "time_unix_ns", "id",   "io",    "number",
+				 "value", "of",           "two",  "three", "one"};
 	static const char expected[] = "a,\"b,c\",\"d\ne\",\"f\rg\",\"\"\"h\"\"\",,"
-				       "time_unix_ns,id,io,number,value,of\n"
-				       ",,,,,,17,\"x.rx.in:1,2\",input,3,\"say, you\",23\n"
-				       ",,,,,,18,x.tx.out,output,4,,\n";
+				       "time_unix_ns,id,io,number,value,of,two,three,one\n"
+				       ",,,,,,17,\"x.rx.in:1,2\",input,3,\"say, you\",23,,,\n"
+				       ",,,,,,18,x.tx.out,output,4,,,,,\n"
+				       "7,,,,,,19,x.tx.out,output,5,\"{\"\"a\"\": 7, "
+				       "\"\"two\"\": [1, 2], \"\"three\"\": [3, 4, 5], "
+				       "\"\"one\"\": 2.5}\",,,,2.5\n";
 	void *state = calloc(1, type->state_size);
 	char path[] = "/tmp/frag-csv-XXXXXX", file[sizeof(path) + 4], text[512] = "";
 	struct frag_message *m = frag_message_create(), *none = frag_message_create();
+	struct frag_message *row = frag_message_create();
+	const struct row value = {7, {1, 2}, {3, 4, 5}, 2.5f};
 	struct frag_metadata *metadata = NULL;
 	struct frag_log_entry entry = {.struct_size = sizeof(entry),
 				       .id = "x.rx.in:1,2",
@@ -65,15 +90,23 @@ Test(ops_logger, cells_are_quoted_where_they_must_be)
 					.time_unix_ns = 18,
 					.number = 4};
 	cr_expect_eq(type->log(state, &entry), 0);
+	/* Of a value with fields those that are one number. */
+	cr_assert_eq(frag_type_register(&row_type, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_message_set_value(row, &row_type, &value, sizeof(value), NULL), 0);
+	entry.message = row;
+	entry.time_unix_ns = 19;
+	entry.number = 5;
+	cr_expect_eq(type->log(state, &entry), 0);
 	cr_expect_eq(type->stop(state), 0);
 	written = fopen(file, "r");
 	cr_assert_not_null(written, "%s", file);
 	cr_expect_eq(fread(text, 1, sizeof(text) - 1, written), sizeof(expected) - 1);
 	fclose(written);
-	cr_expect_str_eq(text, expected);
+	cr_expect_str_eq(text, expected, "%s", text);
 	unlink(file);
 	unlink(path);
 	frag_metadata_destroy(metadata);
+	frag_message_unref(row);
 	frag_message_unref(none);
 	frag_message_unref(m);
 	free(state);
