@@ -63,12 +63,14 @@ static void note(const char *format, ...)
 	va_end(args);
 }
 
+static ucs_log_level_t fake_level = UCS_LOG_LEVEL_ERROR; /* of what it logs */
+
 static void fake_log(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	fake.log("ucp_fake.c", 7, "function", UCS_LOG_LEVEL_ERROR, NULL, format, args);
+	fake.log("ucp_fake.c", 7, "function", fake_level, NULL, format, args);
 	va_end(args);
 }
 

@@ -120,6 +120,8 @@ static void say_result(int r, const struct frag_err *err)
 		note("= %d", r);
 }
 
+static const char *fails_next; /* then nothing is drawn; NULL: no such function */
+
 /* What goes wrong next, if it does; the same call may also be over at once. */
 static void draw_answer(const char *const *functions, uint32_t count)
 {
@@ -132,6 +134,12 @@ static void draw_answer(const char *const *functions, uint32_t count)
 	static const int results[] = {-ECONNREFUSED, -ETIMEDOUT, -EINPROGRESS, -EALREADY,
 				      -ENETUNREACH};
 
+	if (fails_next != NULL) {
+		fake.failing = fails_next;
+		fake.status = UCS_ERR_NO_DEVICE;
+		fake.line = "UCX knows why";
+		return;
+	}
 	fake.failing = draw_percent(30) ? functions[draw(count)] : NULL;
 	fake.status = DRAW_OF(statuses);
 	fake.r = DRAW_OF(results);
@@ -608,6 +616,24 @@ static void check_addresses(void)
 		}
 }
 
+/* The last error that UCX has logged is the reason, whatever it logs besides. */
+static void log_reasons(void)
+{
+	static const char *const functions[] = {"ucp_config_read", "ucp_init_version"};
+	static const ucs_log_level_t levels[] = {UCS_LOG_LEVEL_FATAL, UCS_LOG_LEVEL_ERROR,
+						 UCS_LOG_LEVEL_WARN};
+
+	unsetenv("UCX_LOG_LEVEL");
+	for (size_t i = 0; i < FRAG_COUNT_OF(functions); i++)
+		for (size_t k = 0; k < FRAG_COUNT_OF(levels); k++) {
+			fails_next = functions[i];
+			fake_level = levels[k];
+			say("%s fails, with a line of level %d", fails_next, (int)fake_level);
+			cr_expect_not(create());
+		}
+	fails_next = NULL;
+}
+
 Test(ucx_lives, do_what_is_recorded)
 {
 	size_t size;
@@ -622,6 +648,7 @@ Test(ucx_lives, do_what_is_recorded)
 		;
 	check_addresses();
 	transport->ops->destroy(transport);
+	log_reasons();
 	fclose(fake.out);
 	expected_compare("transports/ucx", text);
 	free(text);
