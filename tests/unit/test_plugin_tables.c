@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/arena.h>
@@ -353,18 +354,20 @@ Test(plugin_tables, that_do_not_fit_into_memory)
 Test(plugin_tables, the_folder_of_another_project)
 {
 	char own[4096], out[4200] = "untouched";
+	bool is_there;
 
 	snprintf(own, sizeof(own), "%s/frag/plugins", fragi_library_folder());
+	is_there = access(own, X_OK) == 0; /* unless this program alone was built */
 	setenv("FRAG_SOMETHING", "/opt/some thing", 1);
 	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, sizeof(out)), 0);
 	cr_expect_str_eq(out, "/opt/some thing", "it is not looked at");
-	setenv("FRAG_SOMETHING", "", 1);
-	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, sizeof(out)), 0);
-	cr_expect_str_eq(out, own);
 	unsetenv("FRAG_SOMETHING");
 	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "nothing", out, sizeof(out)), -ENOENT);
 	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, strlen(own)),
 		     -ENAMETOOLONG);
-	cr_expect_str_eq(out, own, "untouched");
-	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, strlen(own) + 1), 0);
+	cr_expect_str_eq(out, "/opt/some thing", "untouched");
+	setenv("FRAG_SOMETHING", "", 1);
+	cr_expect_eq(frag_library_folder("FRAG_SOMETHING", "plugins", out, strlen(own) + 1),
+		     is_there ? 0 : -ENOENT);
+	cr_expect_str_eq(out, is_there ? own : "/opt/some thing");
 }
