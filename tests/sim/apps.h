@@ -155,6 +155,7 @@ struct sim_app {
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns, ending_ns;  /* since when it fails or closes */
+	int64_t came_ns; /* when the driver heard last that a host is wired, or has ended */
 	int64_t rest_since_ns, dead_since_ns, move_since_ns;
 	bool ends_active; /* it is not stopped or at rest: it has to have failed */
 	int64_t busy_ns;  /* when it was last seen to have something to do, or to be ending */

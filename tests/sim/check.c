@@ -83,7 +83,9 @@ static void check_app(struct sim *sim, struct sim_app *app)
 			sim_haste(sim);
 	}
 	sim_limit_app(sim, app);
-	lasted_ns = sim->now_ns - sim_able_since(driver, app->state_since_ns);
+	lasted_ns = sim->now_ns - sim_able_since(driver, app->came_ns > app->state_since_ns
+								 ? app->came_ns
+								 : app->state_since_ns);
 	if (limit != 0 && lasted_ns > limit + 20 * SIM_MS &&
 	    sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
 		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name,

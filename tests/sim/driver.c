@@ -190,6 +190,7 @@ static void perform(struct sim *sim, struct drv_action *action)
 	case DRV_DO_CLOSE:
 		if (connection_of(sim, action) == NULL)
 			break;
+		sim_limit_came(sim, NULL);
 		sim_print(sim, "driver", "closes connection %llu",
 			  (unsigned long long)action->connection);
 		sim_close(sim, index, 1, false);

@@ -18,6 +18,15 @@ int64_t sim_able_since(const struct sim_process *process, int64_t happened_ns)
 	return since_ns;
 }
 
+void sim_limit_came(struct sim *sim, const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (message == NULL ||
+		    (message->run == sim->apps[i].run &&
+		     (message->kind == FW_HOST_WIRED || message->kind == FW_HOST_EXIT)))
+			sim->apps[i].came_ns = sim->now_ns;
+}
+
 /* An application that has a start timeout runs by then, or has ended. */
 void sim_limit_app(struct sim *sim, const struct sim_app *app)
 {

@@ -239,6 +239,7 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 		else
 			answer(sim, connection, false);
 	} else if (end == 1 && connection->admitted) {
+		sim_limit_came(sim, NULL);
 		sim_driver_step(sim, &closed);
 	}
 }
@@ -263,6 +264,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 				  sim_worker_name(sim, connection->worker),
 				  fw_kind_name(message->kind), message->host,
 				  (unsigned long long)message->epoch);
+		sim_limit_came(sim, message->kind != FW_LEAVE ? message : NULL);
 		sim_restart_heard(sim, connection, message);
 		if (message->kind == FW_HOST_EXIT) {
 			sim_verdict_exit(sim, connection, message);

@@ -472,6 +472,8 @@ void sim_account_check(struct sim *sim, const struct sim_app *app,
 /* limit.c */
 /* Since when a process could have acted on what happened at that time. */
 int64_t sim_able_since(const struct sim_process *process, int64_t happened_ns);
+/* Message came to the driver, or NULL: it has lost a worker. A host may have come further. */
+void sim_limit_came(struct sim *sim, const struct fw_message *message);
 void sim_limit_app(struct sim *sim, const struct sim_app *app);
 void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before);
 void sim_limit_consumed(struct sim *sim,

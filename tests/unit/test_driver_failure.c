@@ -186,6 +186,46 @@ WORLD_TEST(driver_failure, a_host_that_does_not_stop_after_a_failure_is_killed, 
 	cr_expect_str_eq(w->reason, "fraghost 102 crashed in f2.rx");
 }
 
+/* Whether it has been asked of host 2, and of it alone, that it ends at once. */
+static bool is_killed(struct world *w)
+{
+	return taken(w, 2, FW_HOST_KILL) != NULL;
+}
+
+/*
+ * Where many hosts wait for a processor none is late that only has others before it: one of two is
+ * wired, has ended or was killed just before the time for both is over.
+ */
+WORLD_TEST(driver_failure, each_host_that_comes_further_gives_the_others_time, NULL)
+{
+	world_init(w);
+	to_prepared(w);
+	pass_beating(w, 9900 * MS, 1, 2);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	pass_beating(w, 9900 * MS, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WIRING, "%s", w->log);
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect(is_killed(w), "%s", w->log);
+	pass_beating(w, 700 * MS, 1, 2);
+	say_exit(w, 1, 1, 137, 9, "");
+	pass_beating(w, 900 * MS, 1, 2);
+	cr_expect_not(w->ended, "%s", w->log);
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect(w->ended, "%s", w->log);
+	world_fini(w);
+
+	world_init(w);
+	to_running(w);
+	both_are_done(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+	pass_beating(w, 1900 * MS, 1, 2);
+	say_exit(w, 1, 1, 0, 0, "");
+	pass_beating(w, 1900 * MS, 1, 2);
+	cr_expect_not(is_killed(w), "%s", w->log);
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect(is_killed(w), "%s", w->log);
+}
+
 /* Nothing that a cycle could be compared with is left. */
 WORLD_TEST(driver_failure, a_cycle_that_rests_after_a_failure_has_drained, world_init)
 {

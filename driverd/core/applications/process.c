@@ -86,6 +86,25 @@ const struct fragi_machine drv_host_machine = {
 	.check = host_check,
 };
 
+/*
+ * Of many hosts that want to do the same, on machines that are short of processors, each waits for
+ * the others: what they have in all counts from when one of them has done it last.
+ */
+static void prolong_limit(struct drv_app *app, enum drv_host_state to)
+{
+	const struct drv_config *config = &app->core->config;
+	int64_t within_ns = 0;
+
+	if (app->state == DRV_APP_WIRING && to == DRV_HOST_WIRED)
+		within_ns = config->wire_ns;
+	else if (app->state == DRV_APP_CLOSING && to == DRV_HOST_GONE)
+		within_ns = config->close_ns;
+	else if (app->state == DRV_APP_KILLING && to == DRV_HOST_GONE)
+		within_ns = config->kill_ns;
+	if (within_ns != 0 && drv_timer_is_set(&app->timers.phase))
+		drv_set(app->core, &app->timers.phase, app->core->now_ns + within_ns);
+}
+
 void drv_host_transition(struct drv_host *host, enum drv_host_state to)
 {
 	struct drv_app *app = host->app;
@@ -103,6 +122,7 @@ void drv_host_transition(struct drv_host *host, enum drv_host_state to)
 	app->hosts_in[host->now.state]--;
 	app->hosts_in[to]++;
 	host->now.state = to;
+	prolong_limit(app, to);
 }
 
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state)
