@@ -179,8 +179,8 @@ check test:
 	@$(MAKE) --no-print-directory -s check-here
 check-here:
 ifeq ($(ONLY),)
-	@echo "simulator: 5400 histories" >&2
-	@$(call sim_histories,5400)
+	@echo "simulator: 4500 histories" >&2
+	@$(call sim_histories,4500)
 	@echo "tests of the queue, the pump and the ring under ThreadSanitizer" >&2
 	@$(MAKE) --no-print-directory -s tsan-queues
 endif

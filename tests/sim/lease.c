@@ -225,7 +225,7 @@ void sim_lease_look(struct sim *sim, const struct sim_host *host, bool quiet)
 	due_ns = sim_promise_over(sim, host);
 	due_ns = due_ns > r->since_ns ? due_ns : r->since_ns;
 	if (!host->process.alive &&
-	    sim->now_ns > due_ns + wait_ns + sim->dead_ns + 2 * SIM_DISK_NS + SIM_S)
+	    sim->now_ns > due_ns + wait_ns + (sim->disk.is_used ? 2 * SIM_DISK_NS : 0) + SIM_S)
 		sim_fail(sim, "runs again",
 			 "host %u of %s, pid %d, is not started again, %.3f s after its lease",
 			 host->number, host->app->name, host->pid,

@@ -355,6 +355,8 @@ void sim_plan(struct sim *sim)
 		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;
 	}
 	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;
+	if (sim->is.restarts && !sim->is.adopts && sim->variant % 8 == 2)
+		sim->stop_ns += 12 * SIM_S;
 	if (sim->is.leases && sim->is.adopts && sim->variant % 8 == 2)
 		sim->stop_ns += FW_LEASE_AWAY_NS + 8 * SIM_S;
 	sim->end_ns = sim->now_ns + SIM_LASTS_NS;
