@@ -506,6 +506,9 @@ static void run_one(const char *const *flags, int host_signal, int driver_signal
 	say_hello(&worker, FW_ROLE_WORKER, FW_PROTOCOL_MAJOR);
 	up_to_started();
 	if (driver_signal != 0) {
+		/* An answer on a later connection says that it has read what the worker sent. */
+		say_hello(&client, FW_ROLE_CLIENT, FW_PROTOCOL_MAJOR);
+		ask(FW_REQUEST, FW_REPLY);
 		send_signal(driver_signal);
 		show_until(&worker, FW_HOST_STOP);
 	} else if (host_signal == 0) {

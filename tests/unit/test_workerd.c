@@ -290,6 +290,17 @@ static void serve(void)
 	show_exit();
 }
 
+/* The worker has read what it was told: its beats are of later rounds of its loop. */
+static void await_beats(void)
+{
+	struct fw_message *message;
+
+	for (int count = 0; count < 2 && (message = wire_peer_hear(&driver)) != NULL;) {
+		count += message->kind == FW_BEAT;
+		fw_message_free(message);
+	}
+}
+
 /* The driver goes and comes back, to a host that runs on. */
 static void come_back(void)
 {
@@ -303,6 +314,7 @@ static void come_back(void)
 	meet(false, true);
 	show_until(FW_REPORTED);
 	say("APP_ENDED", of(FW_APP_ENDED, 0, 0));
+	await_beats();
 	say("the driver goes, and another one comes", of(FW_BEAT, 0, 0));
 	meet(false, false);
 	daemon_show_descriptors(&worker, descriptors);
