@@ -97,7 +97,10 @@ Test(spec_requirements, wrong_parts_of_gpus_are_refused)
 			"  f6: {" OPS ", requirements: {mig: [1g.10gb, 2g.20gb]}}\n"
 			"  f7: {" OPS ", requirements: {mig: 1g.10gb, gpu: 1, gpuMemory: 1Gi}}\n"
 			"  f8: {" OPS ", host: a, requirements: {mig: 1g.10gb}}\n"
-			"  f9: {" OPS ", host: a, requirements: {mig: 2g.20gb}}\n"},
+			"  f9: {" OPS ", host: a, requirements: {mig: 2g.20gb}}\n"
+			"  g1: {" OPS ", host: b, requirements: {gpuThreads: 25%}}\n"
+			"  g2: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"
+			"  g3: {" OPS ", host: b, requirements: {gpu: 1, gpuMemory: 1Gi}}\n"},
 		"app.yaml:4:62: f1.requirements: gpuThreads is 0%, with which nothing runs; leave it out for no share\n"
 		"app.yaml:4:62: f1.requirements: gpuThreads is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
 		"app.yaml:4:71: f1.requirements: mig \"1g10gb\" is not a profile of MIG; write one as nvidia-smi -L shows it, for example 1g.10gb\n"
@@ -109,7 +112,9 @@ Test(spec_requirements, wrong_parts_of_gpus_are_refused)
 		"app.yaml:9:55: f6.requirements: mig is a list; it must be a single value\n"
 		"app.yaml:10:69: f7.requirements: gpu is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
 		"app.yaml:10:83: f7.requirements: gpuMemory is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
-		"app.yaml:12:64: f9: requirements: mig is given to f8 too, which shares the host a, and a process has one MIG instance; give it once, or let each have a host of its own\n");
+		"app.yaml:12:64: f9: requirements: mig is given to f8 too, which shares the host a, and a process has one MIG instance; give it once, or let each have a host of its own\n"
+		"app.yaml:13:44: g1: requirements: gpuThreads is given, and g2, which shares the host b, has mig: its process sees no GPU but the MIG instance; remove gpuThreads, or let each have a host of its own\n"
+		"app.yaml:15:44: g3: requirements: gpu is given, and g2, which shares the host b, has mig: its process sees no GPU but the MIG instance; remove gpu, or let each have a host of its own\n");
 }
 
 Test(spec_requirements, instances_have_hosts_of_their_own)
@@ -120,8 +125,10 @@ Test(spec_requirements, instances_have_hosts_of_their_own)
 		     "  f3: {" OPS "}\n"
 		     "  f4: {" OPS "}\n"
 		     "  f5: {" OPS ", host: a, requirements: {mig: 1g.10gb}}\n"
-		     "  f6: {" OPS ", host: a}\n"
-		     "  f7: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"});
+		     "  f6: {" OPS
+		     ", host: a, requirements: {cpu: 1, gpu: 0, gpuMemoryLimit: 1Gi}}\n"
+		     "  f7: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"
+		     "  f8: {" OPS ", host: c, requirements: {gpu: 1}}\n"});
 	const struct fragi_spec_fragment *f = spec->fragments;
 
 	cr_expect_not(fragi_spec_share_host(&f[0], &f[1]));

@@ -353,7 +353,19 @@ static void check_contradictions(struct fragi_builder *builder)
 	fragi_spec_group_fini(&group);
 }
 
-/* Fragments of one `host` share its process, and that has one instance. */
+/* What a fragment requires of GPUs that are no instances; FRAGI_AMOUNTS: nothing. */
+static enum fragi_amount gpu_amount_of(const struct fragi_spec_requirements *own)
+{
+	static const enum fragi_amount gpus[] = {FRAGI_AMOUNT_GPU, FRAGI_AMOUNT_GPU_MEMORY,
+						 FRAGI_AMOUNT_GPU_THREADS};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(gpus) && own->mig == NULL; i++)
+		if (own->wanted[gpus[i]] != 0)
+			return gpus[i];
+	return FRAGI_AMOUNTS;
+}
+
+/* Fragments of one `host` share its process, and that has one instance, and sees no other GPU. */
 static void check_instances(struct fragi_builder *builder)
 {
 	const struct fragi_spec *spec = builder->spec;
@@ -373,6 +385,20 @@ static void check_instances(struct fragi_builder *builder)
 				first->name, own->host);
 		else if (fragi_strmap_put(&hosts, own->host, (void *)(uintptr_t)own) < 0)
 			builder->no_memory = true;
+	}
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *own = &spec->fragments[i];
+		const enum fragi_amount amount = gpu_amount_of(&own->requirements);
+
+		first = own->host != NULL && amount != FRAGI_AMOUNTS
+				? fragi_strmap_get(&hosts, own->host)
+				: NULL;
+		if (first != NULL)
+			fragi_builder_error(
+				builder, own->requirements.place, own->name,
+				"requirements: %s is given, and %s, which shares the host %s, has mig: its process sees no GPU but the MIG instance; remove %s, or let each have a host of its own",
+				fragi_amount_name(amount), first->name, own->host,
+				fragi_amount_name(amount));
 	}
 	fragi_strmap_fini(&hosts);
 }
