@@ -20,8 +20,9 @@
  * SYNC: the count that the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that
  * have been given back so far. publish time: CLOCK_MONOTONIC of the sending node.
  *
- * CREDIT ahead of DONE is for messages that the receiving operator took, and behind DONE for those
- * that were dropped because it had ended.
+ * CREDIT ahead of DONE is for messages that the receiving operator took, or, with the policies pop,
+ * reject and latest, for those that arrived. Behind DONE it is for those that were dropped because
+ * the operator had ended.
  *
  * A BEAT to a host that reads another clock asks for its time (clock.c). publish time: when it was
  * sent; sequence, bodies: what CLOCK_REALTIME and CLOCK_TAI of the sender are ahead of
