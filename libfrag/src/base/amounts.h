@@ -38,8 +38,8 @@ FRAGI_API enum fragi_amount fragi_amount_named(const char *name, size_t length);
 FRAGI_API const char *fragi_amount_flaw(enum fragi_amount amount);
 /*
  * "2.5" of cores and GPUs, of which any part of a thousandth counts as a whole one; "512Mi" of
- * memory; "25%" of threads, whole. Returns 0; -EINVAL: no such value; -ERANGE: beyond the maximum. On failure *out is
- * untouched.
+ * memory; "25%" of threads, whole. Returns 0; -EINVAL: no such value; -ERANGE: beyond the maximum.
+ * On failure *out is untouched.
  */
 FRAGI_API int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out);
 /* Writes "2.5", "512 MiB" or "25%" into out. Returns out. */
