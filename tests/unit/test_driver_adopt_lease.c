@@ -61,8 +61,8 @@ WORLD_TEST(driver_adopt, that_leases_may_last_is_kept_of_what_is_given_up, NULL)
 	comes_back(w);
 }
 
-/* It failed, is wanted, and starts anew with the next driver. */
-static void restore_failed(struct world *w, const char *text, const char *placed)
+/* It failed; one that is wanted starts anew with the next driver. */
+static void restore_ended(struct world *w, const char *text, const char *placed, bool is_wanted)
 {
 	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
 	struct drv_record record = {.kind = DRV_RECORD_RUN,
@@ -70,7 +70,7 @@ static void restore_failed(struct world *w, const char *text, const char *placed
 				    .epoch = RUN,
 				    .name = "app",
 				    .who = "user alice",
-				    .is_wanted = true,
+				    .is_wanted = is_wanted,
 				    .ended_unix_ns = 1000};
 	struct fw_message message = {.kind = FW_OUTCOME, .run = RUN};
 	uint8_t *frame;
@@ -96,6 +96,11 @@ static void restore_failed(struct world *w, const char *text, const char *placed
 	fragi_free(frame);
 	pass(w, MS);
 	written(w);
+}
+
+static void restore_failed(struct world *w, const char *text, const char *placed)
+{
+	restore_ended(w, text, placed, true);
 }
 
 static void comes(struct world *w, uint64_t connection, const char *name, uint32_t reports)
@@ -170,6 +175,30 @@ WORLD_TEST(driver_adopt, a_host_that_is_reported_may_run_until_its_lease_is_over
 	written(w);
 	cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
 	expect_it_waits(w, 2);
+}
+
+/* Its user starts it when the host has been reported, and is being killed. */
+WORLD_TEST(driver_adopt, what_is_given_after_a_host_was_reported_waits_for_its_lease_too, NULL)
+{
+	for (int is_reported = 0; is_reported < 2; is_reported++) {
+		restore_ended(w, leased, "a\nb\n", false);
+		comes(w, 1, "b", 0);
+		comes(w, 2, "a", (uint32_t)is_reported);
+		if (is_reported) {
+			say_report(w, 2, 2, leased);
+			say_reported(w, 2);
+			written(w);
+			cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+		}
+		app(w, leased);
+		written(w);
+		if (is_reported)
+			expect_it_waits(w, 2);
+		else
+			cr_expect(is_placed(w, 2), "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
 }
 
 /* Nothing was noted: nothing was out of reach. Or it was noted that nobody knows where it ran. */

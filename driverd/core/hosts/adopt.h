@@ -28,6 +28,7 @@ struct drv_report {
 struct drv_placed {
 	struct drv_placed *next;
 	uint64_t run;
+	bool is_reported; /* a worker had a host of it, though the run is over: it may live */
 	uint32_t count;
 	struct {
 		uint32_t host;

@@ -130,11 +130,16 @@ void drv_lease_record_ended(struct drv_app *app)
 		last != NULL && last->is_earlier ? drv_adopt_placed_of(core, last->run) : NULL;
 
 	if (placed != NULL)
-		(void)record_earlier(app, placed->count != 0 ? placed : NULL);
+		(void)record_earlier(app,
+				     placed->count != 0 && !placed->is_reported ? placed : NULL);
 }
 
 void drv_lease_reported(struct drv_core *core, uint64_t run)
 {
+	/* for applications of its name that are given later */
+	for (struct drv_placed *placed = core->placed; placed != NULL; placed = placed->next)
+		if (placed->run == run)
+			placed->is_reported = true;
 	for (struct drv_outstanding *one = core->outstanding; one != NULL; one = one->next)
 		if (one->placed != NULL && one->placed->run == run)
 			one->placed = NULL;
