@@ -201,6 +201,25 @@ WORLD_TEST(driver_adopt, what_is_given_after_a_host_was_reported_waits_for_its_l
 	comes_back(w);
 }
 
+/* What waits for a lease is ended: the driver after this one hears of that lease, too. */
+WORLD_TEST(driver_adopt, what_ends_while_it_waits_for_a_lease_leaves_it_to_the_next, NULL)
+{
+	for (int waits = 0; waits < 2; waits++) {
+		restore_failed(w, leased, waits ? "a\nb\n" : NULL);
+		w->many_end = true;
+		comes(w, 1, "c", 0);
+		cr_expect_eq(is_placed(w, 1), !waits, "%s", w->log);
+		w->kept_count = 0;
+		strcpy(w->placed, "none");
+		for (int stops = 0; stops < 2; stops++)
+			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		written(w);
+		cr_expect_str_eq(w->placed, waits ? "" : "none", "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 /* Nothing was noted: nothing was out of reach. Or it was noted that nobody knows where it ran. */
 WORLD_TEST(driver_adopt, what_was_noted_of_where_it_ran_decides, NULL)
 {

@@ -145,6 +145,25 @@ void drv_lease_reported(struct drv_core *core, uint64_t run)
 			one->placed = NULL;
 }
 
+static bool is_over(const struct drv_core *core, const struct drv_outstanding *one)
+{
+	return one->until_ns <= core->now_ns ||
+	       (one->placed != NULL && drv_adopt_have_reported(core, one->placed));
+}
+
+/* It was accepted, and hosts of earlier runs of its name may still run. */
+static bool leaves_earlier_ones(const struct drv_app *app)
+{
+	const struct drv_outstanding *one = app->core->outstanding;
+
+	if (app->kept.state != DRV_KEPT_ACCEPTED)
+		return false;
+	while (one != NULL &&
+	       (is_over(app->core, one) || strcmp(one->name, drv_app_name(app)) != 0))
+		one = one->next;
+	return one != NULL;
+}
+
 void drv_lease_record_outstanding(struct drv_app *app)
 {
 	int64_t until_ns = 0;
@@ -152,10 +171,10 @@ void drv_lease_record_outstanding(struct drv_app *app)
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].lease_over_ns > until_ns)
 			until_ns = app->hosts[i].lease_over_ns;
-	if (until_ns <= app->core->now_ns)
-		return;
 	remember(app, until_ns, NULL);
-	drv_persist_placed(app);
+	/* The next driver asks only for what was noted of the last run of its name. */
+	if (until_ns > app->core->now_ns || leaves_earlier_ones(app))
+		drv_persist_placed(app);
 }
 
 /* Returns until when a host of that name may run, and forgets the leases that are over. */
@@ -167,8 +186,7 @@ static int64_t outstanding_until(struct drv_core *core, const char *name)
 	while (*at != NULL) {
 		struct drv_outstanding *one = *at;
 
-		if (one->until_ns <= core->now_ns ||
-		    (one->placed != NULL && drv_adopt_have_reported(core, one->placed))) {
+		if (is_over(core, one)) {
 			*at = one->next;
 			fragi_free(one);
 			continue;
