@@ -78,7 +78,7 @@ GPU_INLINE void draw_touch(const struct draw_job *job, int tile, int word)
 				   (step->top < y + DRAW_TILE_ROWS) & (step->bottom > y))
 			<< i;
 	}
-	job->tiles[tile * words + word] = bits;
+	job->tiles[(uint64_t)tile * (uint64_t)words + (uint64_t)word] = bits;
 }
 
 /*
@@ -165,11 +165,12 @@ GPU_INLINE void draw_pixel(const struct draw_job *job, int x, int y)
 {
 	const int words = draw_words(job);
 	const int tile = y / DRAW_TILE_ROWS * draw_tiles_across(job) + x / DRAW_TILE_COLUMNS;
+	const uint32_t *touches = job->tiles + (uint64_t)tile * (uint64_t)words;
 	uint8_t *to = job->out + ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
 	uint8_t pixel[3] = {0, 0, 0};
 
 	for (int w = 0; w < words; w++)
-		for (uint32_t left = job->tiles[tile * words + w]; left != 0; left &= left - 1)
+		for (uint32_t left = touches[w]; left != 0; left &= left - 1)
 			draw_do(job, &job->steps[32 * w + GPU_LOWEST(left)], x, y, pixel);
 	for (int c = 0; c < 3; c++)
 		to[c] = pixel[c];
