@@ -209,7 +209,8 @@ class Adopted(ServiceTest):
         self.nothing_is_lost(summary)
         summary = self.failed("killed")
         self.assertEqual(summary["result"], "failed")
-        self.assertIn("was killed: signal 9", summary["failure"]["sentence"])
+        # Its sentence names the operator, too, if it was in a tick.
+        self.assertRegex(summary["failure"]["sentence"], "was killed( in .*, tick .*)?: signal 9")
         flow = summary["flows"][0]
         self.assertEqual(flow["sent"], flow["delivered"] + flow["lost"] + flow["in_flight"] + sum(flow["dropped"].values()))
         self.gone(killed[1])

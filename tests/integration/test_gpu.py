@@ -698,7 +698,7 @@ class Parts(ServiceTest):
         self.wait_until("its instances", lambda: "2 of 1g.10gb" in self.try_app("mig: 7g.80gb"))
         self.assertIn("it has no MIG instance 7g.80gb, but 2 of 1g.10gb, 1 of 3g.40gb", self.try_app("mig: 7g.80gb"))
         self.assertIn("wants 2 gpu, and no worker has so much; worker a has 1", self.try_app("gpu: 2"))
-        self.assertIn("NVIDIA's MPS was not found there when it started", self.try_app("gpuThreads: 25%"))
+        self.assertIn("found no GPU or no MPS of NVIDIA when it started", self.try_app("gpuThreads: 25%"))
         self.assertEqual(self.hosts(), [])
 
     def test_workers_of_one_machine(self):

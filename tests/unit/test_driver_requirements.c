@@ -162,7 +162,7 @@ Test(driver_requirements, threads_of_gpus_are_divided_by_mps)
 		{.name = "a", .has = {[FRAGI_AMOUNT_GPU_THREADS] = 100000}},
 		{.name = "b", .has = {[FRAGI_AMOUNT_CPU] = 8000}}};
 	const char *no_mps =
-		"NVIDIA's MPS was not found there when it started, or it is of an older frag (gpuThreads); start `nvidia-cuda-mps-control -d` before workerd";
+		"it offers no gpuThreads: workerd found no GPU or no MPS of NVIDIA when it started, or is of an older frag; on a node with a GPU start `nvidia-cuda-mps-control -d` before workerd";
 	char reason[400];
 	struct fixture f;
 

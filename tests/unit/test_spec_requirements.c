@@ -100,7 +100,13 @@ Test(spec_requirements, wrong_parts_of_gpus_are_refused)
 			"  f9: {" OPS ", host: a, requirements: {mig: 2g.20gb}}\n"
 			"  g1: {" OPS ", host: b, requirements: {gpuThreads: 25%}}\n"
 			"  g2: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"
-			"  g3: {" OPS ", host: b, requirements: {gpu: 1, gpuMemory: 1Gi}}\n"},
+			"  g3: {" OPS ", host: b, requirements: {gpu: 1, gpuMemory: 1Gi}}\n"
+			"  h1: {" OPS ", host: c, requirements: {gpuThreads: 60%}}\n"
+			"  h2: {" OPS ", host: c, requirements: {gpuThreads: 41%}}\n"
+			"  h3: {" OPS ", host: c, requirements: {gpuThreads: 1%}}\n"
+			"  h4: {" OPS ", requirements: {gpuThreads: 1e1%}}\n"
+			"  h5: {" OPS ", requirements: {gpuThreads: 007%}}\n"
+			"  h6: {" OPS ", requirements: {gpuThreads: 1000%}}\n"},
 		"app.yaml:4:62: f1.requirements: gpuThreads is 0%, with which nothing runs; leave it out for no share\n"
 		"app.yaml:4:62: f1.requirements: gpuThreads is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
 		"app.yaml:4:71: f1.requirements: mig \"1g10gb\" is not a profile of MIG; write one as nvidia-smi -L shows it, for example 1g.10gb\n"
@@ -114,7 +120,11 @@ Test(spec_requirements, wrong_parts_of_gpus_are_refused)
 		"app.yaml:10:83: f7.requirements: gpuMemory is given beside mig, which gives the fragment an instance instead of a share of GPUs; remove one of the two\n"
 		"app.yaml:12:64: f9: requirements: mig is given to f8 too, which shares the host a, and a process has one MIG instance; give it once, or let each have a host of its own\n"
 		"app.yaml:13:44: g1: requirements: gpuThreads is given, and g2, which shares the host b, has mig: its process sees no GPU but the MIG instance; remove gpuThreads, or let each have a host of its own\n"
-		"app.yaml:15:44: g3: requirements: gpu is given, and g2, which shares the host b, has mig: its process sees no GPU but the MIG instance; remove gpu, or let each have a host of its own\n");
+		"app.yaml:15:44: g3: requirements: gpu is given, and g2, which shares the host b, has mig: its process sees no GPU but the MIG instance; remove gpu, or let each have a host of its own\n"
+		"app.yaml:17:44: h2: requirements: with its gpuThreads those of the host c come to more than 100%, which no worker has; require less, or let each fragment have a host of its own\n"
+		"app.yaml:19:62: h4.requirements: gpuThreads \"1e1%\" is not a whole percentage; write for example 25%\n"
+		"app.yaml:20:62: h5.requirements: gpuThreads \"007%\" is not a whole percentage; write for example 25%\n"
+		"app.yaml:21:62: h6.requirements: gpuThreads \"1000%\" is more than a worker can have; write at most 100%\n");
 }
 
 Test(spec_requirements, instances_have_hosts_of_their_own)
@@ -128,7 +138,12 @@ Test(spec_requirements, instances_have_hosts_of_their_own)
 		     "  f6: {" OPS
 		     ", host: a, requirements: {cpu: 1, gpu: 0, gpuMemoryLimit: 1Gi}}\n"
 		     "  f7: {" OPS ", host: b, requirements: {mig: 1g.10gb}}\n"
-		     "  f8: {" OPS ", host: c, requirements: {gpu: 1}}\n"});
+		     "  f8: {" OPS ", host: c, requirements: {gpu: 1}}\n"
+		     "  f9: {" OPS ", host: d, requirements: {gpuThreads: 60%}}\n"
+		     "  g1: {" OPS ", host: d, requirements: {gpuThreads: 40%}}\n"
+		     "  g2: {" OPS ", host: e, requirements: {gpuThreads: 100%}}\n"
+		     "  g3: {" OPS ", requirements: {gpuThreads: 60%}}\n"
+		     "  g4: {" OPS ", requirements: {gpuThreads: 60%}}\n"});
 	const struct fragi_spec_fragment *f = spec->fragments;
 
 	cr_expect_not(fragi_spec_share_host(&f[0], &f[1]));
@@ -264,7 +279,10 @@ Test(spec_requirements, amounts_are_written_as_people_do)
 	cr_expect_eq(value, INT64_C(8) << 40);
 	value = 7;
 	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_GPU_THREADS, 25000, text), "25%");
-	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "100.5%", &value), -ERANGE);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "100.5%", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "101%", &value), -ERANGE);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "25%%", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "+5%", &value), -EINVAL);
 	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "50.5%", &value), -EINVAL);
 	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "%", &value), -EINVAL);
 	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU_THREADS, "", &value), -EINVAL);

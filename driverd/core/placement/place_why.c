@@ -8,7 +8,7 @@ static const char *amount_text(struct fragi_arena *arena, const struct drv_place
 	char wanted[FRAGI_AMOUNT_TEXT], available[FRAGI_AMOUNT_TEXT], has[FRAGI_AMOUNT_TEXT];
 
 	if (other->amount == FRAGI_AMOUNT_GPU_THREADS && other->has == 0)
-		return "NVIDIA's MPS was not found there when it started, or it is of an older frag (gpuThreads); start `nvidia-cuda-mps-control -d` before workerd";
+		return "it offers no gpuThreads: workerd found no GPU or no MPS of NVIDIA when it started, or is of an older frag; on a node with a GPU start `nvidia-cuda-mps-control -d` before workerd";
 	return fragi_arena_printf(arena, "%s of %s %s are free, and %s are required",
 				  fragi_amount_text(other->amount, other->free, available),
 				  fragi_amount_text(other->amount, other->has, has),

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/units.h>
@@ -71,10 +73,23 @@ enum fragi_amount fragi_amount_named(const char *name, size_t length)
 	return FRAGI_AMOUNTS;
 }
 
+/* A whole number, as MPS takes it. */
+static int parse_percent(const char *text, int64_t *out)
+{
+	size_t digits = strspn(text, "0123456789");
+	long value = digits > 3 ? LONG_MAX : strtol(text, NULL, 10);
+
+	if (digits == 0 || strcmp(text + digits, "%") != 0 || (text[0] == '0' && digits > 1))
+		return -EINVAL;
+	if (value > 100)
+		return -ERANGE;
+	*out = value * FRAGI_AMOUNT_ONE;
+	return 0;
+}
+
 int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 {
 	uint64_t bytes;
-	char percent[FRAGI_AMOUNT_TEXT];
 	double number, rest;
 	int64_t whole;
 	int r;
@@ -88,14 +103,8 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 		*out = (int64_t)bytes;
 		return 0;
 	}
-	if (is_percent(amount)) {
-		size_t length = strlen(text);
-
-		if (length == 0 || length > sizeof(percent) || text[length - 1] != '%')
-			return -EINVAL;
-		snprintf(percent, sizeof(percent), "%.*s", (int)length - 1, text);
-		text = percent;
-	}
+	if (is_percent(amount))
+		return parse_percent(text, out);
 	r = fragi_parse_f64(text, &number);
 	if (r < 0)
 		return r;
@@ -105,10 +114,7 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 		return -ERANGE;
 	whole = (int64_t)(number * (double)FRAGI_AMOUNT_ONE);
 	rest = number * (double)FRAGI_AMOUNT_ONE - (double)whole;
-	whole += rest > 1e-6 ? 1 : 0;
-	if (is_percent(amount) && whole % FRAGI_AMOUNT_ONE != 0)
-		return -EINVAL; /* MPS takes whole ones */
-	*out = whole;
+	*out = whole + (rest > 1e-6 ? 1 : 0);
 	return 0;
 }
 

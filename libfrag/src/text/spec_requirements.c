@@ -353,6 +353,39 @@ static void check_contradictions(struct fragi_builder *builder)
 	fragi_spec_group_fini(&group);
 }
 
+/* Fragments of one `host` share its process, whose share is the sum of theirs. */
+static void check_shares(struct fragi_builder *builder)
+{
+	const int64_t all = 100 * (int64_t)FRAGI_AMOUNT_ONE;
+	const struct fragi_spec *spec = builder->spec;
+	struct fragi_strmap hosts = {0};
+
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *own = &spec->fragments[i];
+		const int64_t share = own->requirements.wanted[FRAGI_AMOUNT_GPU_THREADS];
+		int64_t *sum;
+
+		if (own->host == NULL || share == 0)
+			continue;
+		sum = fragi_strmap_get(&hosts, own->host);
+		if (sum == NULL) {
+			sum = fragi_builder_alloc(builder, 1, sizeof(*sum));
+			if (sum == NULL)
+				break;
+			*sum = 0;
+			if (fragi_strmap_put(&hosts, own->host, sum) < 0)
+				builder->no_memory = true;
+		}
+		if (*sum <= all && *sum + share > all)
+			fragi_builder_error(
+				builder, own->requirements.place, own->name,
+				"requirements: with its gpuThreads those of the host %s come to more than 100%%, which no worker has; require less, or let each fragment have a host of its own",
+				own->host);
+		*sum += share;
+	}
+	fragi_strmap_fini(&hosts);
+}
+
 /* What a fragment requires of GPUs that are no instances; FRAGI_AMOUNTS: nothing. */
 static enum fragi_amount gpu_amount_of(const struct fragi_spec_requirements *own)
 {
@@ -419,5 +452,6 @@ void fragi_spec_check_requirements(struct fragi_builder *builder)
 	}
 	if (has_apart)
 		check_contradictions(builder);
+	check_shares(builder);
 	check_instances(builder);
 }
