@@ -281,6 +281,96 @@ Test(driver_difference, variables_are_made_with_the_application)
 	}
 }
 
+/* Values of a graph, each with another one that is as valid: <one|the other>. */
+static const char pairs[] =
+	"frag: 1\napplication: app\n"
+	"clock: {max_error: <1ms|2ms>}\n"
+	"deadlines: [{path: [f1.<tx|rx>, f2.rx], budget: <5ms|6ms>, on_miss: <count|stop>}]\n"
+	"services: {found: {type: <s|r>, size: <1|2>}}\n"
+	"fragments:\n"
+	"  f1:\n"
+	"    extensions: [{name: <liba.so|libb.so>}]\n"
+	"    host: <h|g>\n"
+	"    metadata: <true|false>\n"
+	"    metadata_policy: <reject|raise>\n"
+	"    watchdog: <2s|3s>\n"
+	"    resources: {pool: {type: <p|q>, size: <4|5>}, other: {type: p}}\n"
+	"    data_loggers: {l: {type: <x|y>}}\n"
+	"    clock: {type: realtime, initial_time_offset: <1|2>, initial_time_scale: <2|3>, "
+	"use_time_since_epoch: <true|false>}\n"
+	"    deadlines: [{path: [<tx|rx>, <rx|tx>], budget: <5ms|6ms>, on_miss: <count|stop>}]\n"
+	"    scheduler: {type: multi_thread, worker_thread_number: <2|3>, "
+	"stop_on_deadlock: <true|false>, stop_on_deadlock_timeout_ms: <100|101>, "
+	"max_duration_ms: <5000|5001>, check_recession_period_ms: <5|5.5>, "
+	"pin_cores: [<0|2>, <1|3>], require_pin_cores: <true|false>}\n"
+	"    thread_pools: {p: {initial_size: <2|3>, add: [{operators: [<rx|tx>], "
+	"pin_operator: true, pin_cores: [<0|1>], sched_policy: <rr|fifo>, sched_priority: <3|4>, "
+	"best_effort: <true|false>}]}}\n"
+	"    tracking: {num_start_messages_to_skip: <1|2>, num_last_messages_to_discard: <3|4>, "
+	"latency_threshold: <5|6>, is_limited_tracking: <true|false>, log: <a.txt|b.txt>, "
+	"num_buffered_messages: <7|8>, print: <true|false>}\n"
+	"    on_failure: {policy: migrate, intensity: <2|3>, period: <7s|8s>, "
+	"backoff: <200ms|300ms>, lease: <5s|6s>}\n"
+	"    requirements: {cpu: <1|2>, memory: <1Gi|2Gi>, gpu: <1|2>, sharedMemory: <1Mi|2Mi>, "
+	"gpuMemory: <1Gi|2Gi>, gpuThreads: <20%|21%>, cpuLimit: <3|4>, memoryLimit: <4Gi|5Gi>, "
+	"gpuMemoryLimit: <4Gi|5Gi>, labels: {zone: <a|b>}, near: [<f2|f3>], apart: [<f4|f5>]}\n"
+	"    operators:\n"
+	"      tx: {type: <t|u>, watchdog: <1s|2s>, metadata: <true|false>, "
+	"metadata_policy: <reject|raise>, resources: [$<pool|other>], rate: <5ms|6ms>, "
+	"budget: <1ms|2ms>, conditions: [{type: <count|other>, count: <3|4>}]}\n"
+	"      rx: {type: t, deadline: {budget: <5ms|6ms>, from: <tick|acquisition>, "
+	"on_miss: <count|stop>}, align: {inputs: [<a|c>, <b|d>], window: <5ms|6ms>, "
+	"timeout: <7ms|8ms>}, ports: {in: {capacity: <2|3>, policy: <pop|reject>}, "
+	"late: {take: latest_within, age: <5ms|6ms>, missing: default, default: <\"1\"|\"2\">}, "
+	"more: {take: latest_within, age: 5ms, missing: <skip|reuse_last>}}}\n"
+	"    flows: [{from: tx.<out|o>, to: rx.<in|i>, capacity: <3|4>, policy: <block|pop>}]\n"
+	"  f2: {on_failure: {policy: <restart|migrate>}, operators: {rx: {type: t}}}\n"
+	"  f3: {operators: {rx: {type: t}}}\n"
+	"  f4: {operators: {rx: {type: t}}}\n"
+	"  f5: {operators: {rx: {type: t}}}\n"
+	"flows: [{from: f1.tx.<out|o>, to: f2.rx.<in|i>, capacity: <3|4>, policy: <block|pop>, "
+	"edge: <ucx|auto>, encrypt: <false|true>}]\n";
+
+/* The first of each pair, and the second of one of them; SIZE_MAX: of none. Returns its words. */
+static const char *choose(size_t number, char out[static 8192])
+{
+	const char *chosen = NULL, *bar, *end;
+	size_t at = 0;
+
+	for (const char *from = pairs; *from != '\0'; from++) {
+		if (*from != '<') {
+			out[at++] = *from;
+			continue;
+		}
+		bar = strchr(from, '|');
+		end = strchr(from, '>');
+		if (number-- == 0) {
+			chosen = bar + 1;
+			at += (size_t)sprintf(out + at, "%.*s", (int)(end - bar - 1), bar + 1);
+		} else {
+			at += (size_t)sprintf(out + at, "%.*s", (int)(bar - from - 1), from + 1);
+		}
+		from = end;
+	}
+	out[at] = '\0';
+	return chosen;
+}
+
+Test(driver_difference, each_value_alone_is_one)
+{
+	static char before[8192], after[8192];
+	const char *chosen;
+	size_t count = 0;
+
+	choose(SIZE_MAX, before);
+	cr_expect_eq(effect_between(before, before), FW_EFFECT_NONE);
+	for (; (chosen = choose(count, after)) != NULL; count++) {
+		cr_expect_gt(effect_between(before, after), FW_EFFECT_NONE, "%.40s", chosen);
+		cr_expect_gt(effect_between(after, before), FW_EFFECT_NONE, "%.40s", chosen);
+	}
+	cr_expect_gt(count, 80);
+}
+
 Test(driver_difference, remarks_and_order_in_the_text_are_none)
 {
 	static struct drv_differences found;
