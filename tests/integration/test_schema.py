@@ -90,6 +90,22 @@ class Schema(cluster.ClusterTest):
         for kind in ("condition", "resource"):
             self.assertFalse(set(self.types(schema, kind)) & {"ping_tx"})
 
+    def test_what_a_type_requires(self):
+        """As inspect says, of conditions and resources; the schema offers a part of config beside."""
+        schema, p = self.schema(), self.start("fragctl", "inspect", "--output", "json")
+        self.assertEqual(p.wait(), 0)
+        wanted, found = {}, {}
+        for one in json.loads(p.stdout)["types"]:
+            if one["kind"] in ("condition", "resource"):
+                wanted[one["name"]] = [own["name"] for own in one["parameters"] if own["required"]]
+        for kind in ("condition", "resource"):
+            for one in schema["$defs"][kind + "_types"]["allOf"]:
+                config, own = (choice["required"] for choice in one["then"]["anyOf"])
+                self.assertEqual(config, ["from_config"])
+                found[one["if"]["properties"]["type"]["const"]] = own
+        self.assertEqual(wanted["block_memory_pool"], ["block_size", "num_blocks"])
+        self.assertEqual(found, wanted)
+
     def test_a_parameter_of_each_kind(self):
         """All take an argument, and a part of config, which stands alone."""
         schema = self.schema()
