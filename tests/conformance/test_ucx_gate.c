@@ -119,6 +119,32 @@ Test(ucx_preface, another_key_makes_another_one)
 	cr_expect_eq(ucx_judge(&judge, &some_ends, bytes, sizeof(bytes)), UCX_REFUSED_FORGED);
 }
 
+/* Of the key of the application as of the one that is made of it. */
+Test(ucx_preface, every_bit_of_a_key_counts)
+{
+	uint8_t data_key[FRAGI_DATA_KEY_BYTES] = "of the application", made[UCX_GATE_KEY_BYTES];
+	uint8_t other[UCX_GATE_KEY_BYTES], bytes[UCX_PREFACE_BYTES];
+	struct ucx_judge judge = {.key = other};
+
+	cr_assert_eq(ucx_gate_key(data_key, made), 0);
+	for (size_t bit = 0; bit < 8 * sizeof(data_key); bit++) {
+		data_key[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(ucx_gate_key(data_key, other), 0);
+		cr_expect_neq(memcmp(made, other, sizeof(made)), 0, "bit %zu", bit);
+		data_key[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	preface_of(1, &some_ends, bytes);
+	memcpy(other, key, sizeof(other));
+	for (size_t bit = 0; bit < 8 * sizeof(other); bit++) {
+		other[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_expect_eq(ucx_judge(&judge, &some_ends, bytes, sizeof(bytes)),
+			     UCX_REFUSED_FORGED, "bit %zu", bit);
+		other[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	cr_expect_eq(ucx_judge(&judge, &some_ends, bytes, sizeof(bytes)), UCX_ADMITTED);
+	ucx_judge_fini(&judge);
+}
+
 Test(ucx_preface, none_of_many_is_forgotten)
 {
 	enum { MANY = 2000 };
