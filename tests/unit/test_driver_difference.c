@@ -22,16 +22,20 @@ static const char base[] = "frag: 1\n"
 			   "  f2: {operators: {rx: {type: t}}}\n"
 			   "flows: [f1.tx.out -> f2.rx.in]\n";
 
-static struct fragi_spec *parse(const char *text)
+static struct fragi_spec *parse_source(const struct fragi_spec_source *source)
 {
-	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
 
-	cr_assert_eq(fragi_spec_parse(&source, &diag, &spec), 0, "%s",
+	cr_assert_eq(fragi_spec_parse(source, &diag, &spec), 0, "%s",
 		     diag.count > 0 ? diag.items[0].text : "");
 	fragi_diag_fini(&diag);
 	return spec;
+}
+
+static struct fragi_spec *parse(const char *text)
+{
+	return parse_source(&(struct fragi_spec_source){.graph = {"app.yaml", text, strlen(text)}});
 }
 
 /* The base with its first `from` replaced. */
@@ -70,10 +74,11 @@ static void expect(const char *from, const char *to, enum fw_effect effect, cons
 }
 
 /* The largest of all differences. */
-static enum fw_effect effect_between(const char *a, const char *b)
+static enum fw_effect effect_of(const struct fragi_spec_source *a,
+				const struct fragi_spec_source *b)
 {
 	static struct drv_differences found;
-	struct fragi_spec *before = parse(a), *after = parse(b);
+	struct fragi_spec *before = parse_source(a), *after = parse_source(b);
 	struct fragi_arena arena = {0};
 	enum fw_effect effect = FW_EFFECT_NONE;
 
@@ -88,11 +93,21 @@ static enum fw_effect effect_between(const char *a, const char *b)
 	return effect;
 }
 
+static enum fw_effect effect_between(const char *a, const char *b)
+{
+	return effect_of(&(struct fragi_spec_source){.graph = {"app.yaml", a, strlen(a)}},
+			 &(struct fragi_spec_source){.graph = {"app.yaml", b, strlen(b)}});
+}
+
 Test(driver_difference, values_may_be_set)
 {
 	expect_set("value: 1", "value: 2", FW_EFFECT_SET, "f1.tx.value: 1 -> 2", "f1.tx.value=2");
 	expect_set("value: 1", "value: 1, more: 5", FW_EFFECT_SET, "f1.tx.more: its default -> 5",
 		   "f1.tx.more=5");
+#define LONG "0123456789012345678901234567890123456789"
+	expect_set("value: 1", "value: x" LONG, FW_EFFECT_SET,
+		   "f1.tx.value: 1 -> x01234567890123456789012345678901234567",
+		   "f1.tx.value=x" LONG);
 }
 
 /* What was set live is kept without its quotes. */
@@ -103,12 +118,21 @@ Test(driver_difference, quotes_alone_are_none)
 	snprintf(before, sizeof(before), "%s", with("value: 1", "value: \"fast\""));
 	cr_expect_eq(effect_between(before, with("value: 1", "value: fast")), FW_EFFECT_NONE);
 	cr_expect_eq(effect_between(before, with("value: 1", "value: slow")), FW_EFFECT_SET);
+	/* but a reference is another thing than its text */
+	snprintf(before, sizeof(before), "%s", with("value: 1", "value: \"$pool\""));
+	cr_expect_eq(effect_between(before, with("value: 1", "value: $pool")), FW_EFFECT_SET);
+	cr_expect_eq(effect_between(base, with("[1, 2]", "[\"1\", 2]")), FW_EFFECT_FRAGMENT);
 }
 
 Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
 {
 	expect("value: 1, ", "", FW_EFFECT_FRAGMENT, "f1.tx.value: 1 -> its default");
 	expect("[1, 2]", "[1, 3]", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> [...]");
+	expect("[1, 2]", "[3, 2]", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> [...]");
+	expect("[1, 2]", "[1]", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> [...]");
+	expect("[1, 2]", "[1, 2, 3]", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> [...]");
+	expect("[1, 2]", "{a: 1}", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> {...}");
+	expect("value: 1", "value: ~", FW_EFFECT_FRAGMENT, "f1.tx.value: 1 -> nothing");
 	expect("size: 4", "size: 5", FW_EFFECT_FRAGMENT, "f1: its resources or services");
 	expect("count: 3}", "count: 4}", FW_EFFECT_FRAGMENT, "f1.tx: its conditions");
 	expect("    flows: [tx", "    scheduler: {type: greedy}\n    flows: [tx",
@@ -137,7 +161,7 @@ Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
 	       "f1.rx: its resources");
 }
 
-/* Either of the two that a composer may read, and neither where there is no composer. */
+/* Each of the three that a composer may read, and neither where there is no composer. */
 Test(driver_difference, what_a_composer_may_read_counts)
 {
 	static const struct {
@@ -146,6 +170,10 @@ Test(driver_difference, what_a_composer_may_read_counts)
 	} cases[] = {
 		{"compose: c\nconfig: {a: 1}\n", "compose: c\nconfig: {a: 1}\n", FW_EFFECT_NONE},
 		{"compose: c\nconfig: {a: 1}\n", "compose: c\nconfig: {a: 2}\n",
+		 FW_EFFECT_FRAGMENT},
+		{"compose: c\narguments: {a: {default: 1}}\n",
+		 "compose: c\narguments: {a: {default: 2}}\n", FW_EFFECT_FRAGMENT},
+		{"compose: c\narguments: {a: {}}\n", "compose: c\narguments: {a: {default: 1}}\n",
 		 FW_EFFECT_FRAGMENT},
 		{"compose: c\nsubgraphs: {s: {operators: {a: {type: t}}}}\n",
 		 "compose: c\nsubgraphs: {s: {operators: {b: {type: t}}}}\n", FW_EFFECT_FRAGMENT},
@@ -281,15 +309,33 @@ Test(driver_difference, variables_are_made_with_the_application)
 	}
 }
 
-/* Values of a graph, each with another one that is as valid: <one|the other>. */
-static const char pairs[] =
+/*
+ * Values of a graph, each with another one that is as valid: <one|the other>. Lists have more than
+ * one item of which the first and the second may be others, and a last one that may be missing.
+ */
+#define SHA256 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+static const char *const pairs[] = {
+	/* what may not be given in fragments, too */
 	"frag: 1\napplication: app\n"
+	"tracking: {num_start_messages_to_skip: <1|2>, log: <a.txt|b.txt>, probes: [f1.<tx|rx>]}\n"
+	"fragments: {f1: {operators: {tx: {type: t}, rx: {type: t}}}}\n",
+	"frag: 1\napplication: app\n"
+	"arguments: {a: {default: <1|2>}, <b|c>: {default: 3}<, d: {default: 4}|>}\n"
 	"clock: {max_error: <1ms|2ms>}\n"
-	"deadlines: [{path: [f1.<tx|rx>, f2.rx], budget: <5ms|6ms>, on_miss: <count|stop>}]\n"
-	"services: {found: {type: <s|r>, size: <1|2>}}\n"
+	"metadata: <true|false>\nmetadata_policy: <reject|raise>\n"
+	"deadlines: [{path: [f1.<tx|rx>, <f2|f3>.rx<, f4.rx|>], budget: <5ms|6ms>, "
+	"on_miss: <count|stop>}, {path: [f1.tx, f2.rx], budget: <7ms|8ms>}"
+	"<, {path: [f1.tx, f3.rx], budget: 9ms}|>]\n"
+	"services: {found: {type: <s|r>, size: <1|2>, of: <3|4>, <and|or>: 5}, <more|other>: "
+	"{type: s}<, last: {type: s}|>}\n"
+	"data_loggers: {<all|each>: {type: x}}\n"
+	"variables: {v: {type: <f32|f64>, writer: f3.<tx|rx>, readers: [<f4|f5>.rx, "
+	"f5.<tx|ty><, f4.tx|>]}, <w|u>: {type: f32, writer: <f4|f5>.tx, readers: [f3.rx]}"
+	"<, last: {type: f32, writer: f4.tx, readers: [f3.rx]}|>}\n"
 	"fragments:\n"
 	"  f1:\n"
-	"    extensions: [{name: <liba.so|libb.so>}]\n"
+	"    extensions: [{name: <liba.so|libb.so>}, {name: libc.so, sha256: " SHA256
+	"<e|f>}<, libd.so|>]\n"
 	"    host: <h|g>\n"
 	"    metadata: <true|false>\n"
 	"    metadata_policy: <reject|raise>\n"
@@ -302,42 +348,58 @@ static const char pairs[] =
 	"    scheduler: {type: multi_thread, worker_thread_number: <2|3>, "
 	"stop_on_deadlock: <true|false>, stop_on_deadlock_timeout_ms: <100|101>, "
 	"max_duration_ms: <5000|5001>, check_recession_period_ms: <5|5.5>, "
-	"pin_cores: [<0|2>, <1|3>], require_pin_cores: <true|false>}\n"
-	"    thread_pools: {p: {initial_size: <2|3>, add: [{operators: [<rx|tx>], "
+	"pin_cores: [<0|2>, <1|3><, 4|>], require_pin_cores: <true|false>}\n"
+	"    thread_pools: {p: {initial_size: <2|3>, add: [{operators: [<o1|o2>, <o3|o4><, o5|>], "
 	"pin_operator: true, pin_cores: [<0|1>], sched_policy: <rr|fifo>, sched_priority: <3|4>, "
-	"best_effort: <true|false>}]}}\n"
+	"best_effort: <true|false>}, {operators: [o6], pin_operator: <true|false>}"
+	"<, {operators: [o7]}|>]}, <q|r>: {initial_size: 1, add: [{operators: [o8], "
+	"sched_policy: deadline, sched_runtime: <1ms|2ms>, sched_deadline: <5ms|6ms>, "
+	"sched_period: <10ms|11ms>}]}<, s: {initial_size: 1, add: [{operators: [o9]}]}|>}\n"
 	"    tracking: {num_start_messages_to_skip: <1|2>, num_last_messages_to_discard: <3|4>, "
 	"latency_threshold: <5|6>, is_limited_tracking: <true|false>, log: <a.txt|b.txt>, "
-	"num_buffered_messages: <7|8>, print: <true|false>}\n"
+	"num_buffered_messages: <7|8>, print: <true|false>, probes: [<o1|o2>, <o3|o4><, o5|>]}\n"
 	"    on_failure: {policy: migrate, intensity: <2|3>, period: <7s|8s>, "
 	"backoff: <200ms|300ms>, lease: <5s|6s>}\n"
 	"    requirements: {cpu: <1|2>, memory: <1Gi|2Gi>, gpu: <1|2>, sharedMemory: <1Mi|2Mi>, "
 	"gpuMemory: <1Gi|2Gi>, gpuThreads: <20%|21%>, cpuLimit: <3|4>, memoryLimit: <4Gi|5Gi>, "
-	"gpuMemoryLimit: <4Gi|5Gi>, labels: {zone: <a|b>}, near: [<f2|f3>], apart: [<f4|f5>]}\n"
+	"gpuMemoryLimit: <4Gi|5Gi>, labels: {zone: <a|b>, <rack|room>: x, side: <c|d><, e: f|>}, "
+	"near: [<f2|f3>, <f4|f5><, f6|>], apart: [<f7|f8>, <f9|f10><, f11|>]}\n"
 	"    operators:\n"
 	"      tx: {type: <t|u>, watchdog: <1s|2s>, metadata: <true|false>, "
-	"metadata_policy: <reject|raise>, resources: [$<pool|other>], rate: <5ms|6ms>, "
-	"budget: <1ms|2ms>, conditions: [{type: <count|other>, count: <3|4>}]}\n"
+	"metadata_policy: <reject|raise>, resources: [$<pool|other>, $<other|pool><, $pool|>], "
+	"rate: <5ms|6ms>, budget: <1ms|2ms>, conditions: [{type: <count|other>, count: <3|4>}, "
+	"{type: <count|other>, count: 5}<, {type: other}|>]}\n"
 	"      rx: {type: t, deadline: {budget: <5ms|6ms>, from: <tick|acquisition>, "
-	"on_miss: <count|stop>}, align: {inputs: [<a|c>, <b|d>], window: <5ms|6ms>, "
-	"timeout: <7ms|8ms>}, ports: {in: {capacity: <2|3>, policy: <pop|reject>}, "
+	"on_miss: <count|stop>}, align: {inputs: [<a|c>, <b|d><, e|>], window: <5ms|6ms>, "
+	"timeout: <7ms|8ms>}, ports: {in: {capacity: <2|3>, policy: <pop|reject>, size: <2|3>}, "
+	"<unheard|unseen>: {<condition: none|capacity: 1>}, slow: {rate: <5ms|6ms>}, "
 	"late: {take: latest_within, age: <5ms|6ms>, missing: default, default: <\"1\"|\"2\">}, "
-	"more: {take: latest_within, age: 5ms, missing: <skip|reuse_last>}}}\n"
-	"    flows: [{from: tx.<out|o>, to: rx.<in|i>, capacity: <3|4>, policy: <block|pop>}]\n"
-	"  f2: {on_failure: {policy: <restart|migrate>}, operators: {rx: {type: t}}}\n"
-	"  f3: {operators: {rx: {type: t}}}\n"
-	"  f4: {operators: {rx: {type: t}}}\n"
-	"  f5: {operators: {rx: {type: t}}}\n"
+	"more: {take: latest_within, age: 5ms, missing: <skip|reuse_last>}<, last: {capacity: 1}|>}}\n"
+	"      o1: {type: t}\n      o2: {type: t}\n      o3: {type: t}\n      o4: {type: t}\n"
+	"      o5: {type: t}\n      o6: {type: t}\n      o7: {type: t}\n      o8: {type: t}\n"
+	"      <o9: {type: t}\n      o10|o10: {type: t}\n      o9>: {type: t}\n"
+	"    flows: [{from: tx.<out|o>, to: [rx.<in|i>, o1.<in|i><, o2.in|>], capacity: <3|4>, "
+	"policy: <block|pop>}, {from: <tx|rx>.more, to: o3.in}<, {from: tx.last, to: o4.in}|>]\n"
+	"  f2: {on_failure: {policy: <restart|migrate>}, operators: {rx: {type: t}, tx: {type: t}}}\n"
+	"  f3: {operators: {rx: {type: t}, tx: {type: t}}}\n"
+	"  f4: {operators: {rx: {type: t}, tx: {type: t}}}\n"
+	"  f5: {operators: {rx: {type: t}, tx: {type: t}, ty: {type: t}}}\n"
+	"  f6: {compose: <c|d>}\n"
+	"  f7: {compose: c}\n  f8: {compose: c}\n  f9: {compose: c}\n  f10: {compose: c}\n"
+	"  f11: {compose: c}\n"
+	"<  f12: {operators: {rx: {type: t}}}\n|>"
 	"flows: [{from: f1.tx.<out|o>, to: f2.rx.<in|i>, capacity: <3|4>, policy: <block|pop>, "
-	"edge: <ucx|auto>, encrypt: <false|true>}]\n";
+	"edge: <ucx|auto>, encrypt: <false|true>}, {from: f1.<tx|rx>.more, to: f3.rx.in}"
+	"<, {from: f1.tx.last, to: f3.rx.in}|>]\n",
+};
 
 /* The first of each pair, and the second of one of them; SIZE_MAX: of none. Returns its words. */
-static const char *choose(size_t number, char out[static 8192])
+static const char *choose(const char *text, size_t number, char out[static 16384])
 {
 	const char *chosen = NULL, *bar, *end;
 	size_t at = 0;
 
-	for (const char *from = pairs; *from != '\0'; from++) {
+	for (const char *from = text; *from != '\0'; from++) {
 		if (*from != '<') {
 			out[at++] = *from;
 			continue;
@@ -358,17 +420,58 @@ static const char *choose(size_t number, char out[static 8192])
 
 Test(driver_difference, each_value_alone_is_one)
 {
-	static char before[8192], after[8192];
+	static char before[16384], after[16384];
 	const char *chosen;
 	size_t count = 0;
 
-	choose(SIZE_MAX, before);
-	cr_expect_eq(effect_between(before, before), FW_EFFECT_NONE);
-	for (; (chosen = choose(count, after)) != NULL; count++) {
-		cr_expect_gt(effect_between(before, after), FW_EFFECT_NONE, "%.40s", chosen);
-		cr_expect_gt(effect_between(after, before), FW_EFFECT_NONE, "%.40s", chosen);
+	for (size_t i = 0; i < FRAG_COUNT_OF(pairs); i++) {
+		choose(pairs[i], SIZE_MAX, before);
+		cr_expect_eq(effect_between(before, before), FW_EFFECT_NONE);
+		for (size_t k = 0; (chosen = choose(pairs[i], k, after)) != NULL; k++, count++) {
+			cr_expect_gt(effect_between(before, after), FW_EFFECT_NONE, "%.40s",
+				     chosen);
+			cr_expect_gt(effect_between(after, before), FW_EFFECT_NONE, "%.40s",
+				     chosen);
+		}
 	}
-	cr_expect_gt(count, 80);
+	cr_expect_gt(count, 150);
+}
+
+/* Their files have other names. */
+Test(driver_difference, a_logger_of_each_fragment_is_not_that_of_all)
+{
+#define OF_ALL(top, own)                                                                           \
+	"frag: 1\napplication: app\n" top "fragments: {f1: {operators: {a: {type: t}}" own "}, "   \
+	"f2: {operators: {a: {type: t}}" own "}}\n"
+	static const char logger[] = OF_ALL("data_loggers: {l: {type: x}}\n", ""),
+			  loggers[] = OF_ALL("", ", data_loggers: {l: {type: x}}");
+
+	cr_expect_eq(effect_between(logger, logger), FW_EFFECT_NONE);
+	cr_expect_eq(effect_between(logger, loggers), FW_EFFECT_FRAGMENT);
+}
+
+/* The other parts of a source beside the text of the graph. */
+Test(driver_difference, where_the_file_is_and_what_is_tracked_count)
+{
+	static const char *const sets[][1] = {{"tracking=a.txt"}, {"tracking=b.txt"}};
+	const struct fragi_spec_source sources[] = {
+		{.graph = {"a", base, sizeof(base) - 1}, .app_folder = "/one"},
+		{.graph = {"a", base, sizeof(base) - 1}, .app_folder = "/two"},
+		{.graph = {"a", base, sizeof(base) - 1},
+		 .app_folder = "/one",
+		 .sets = sets[0],
+		 .set_count = 1},
+		{.graph = {"a", base, sizeof(base) - 1},
+		 .app_folder = "/one",
+		 .sets = sets[1],
+		 .set_count = 1},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sources); i++)
+		for (size_t k = 0; k < FRAG_COUNT_OF(sources); k++)
+			cr_expect_eq(effect_of(&sources[i], &sources[k]),
+				     i == k ? FW_EFFECT_NONE : FW_EFFECT_APPLICATION, "%zu, %zu", i,
+				     k);
 }
 
 Test(driver_difference, remarks_and_order_in_the_text_are_none)
@@ -387,31 +490,41 @@ Test(driver_difference, remarks_and_order_in_the_text_are_none)
 	fragi_arena_fini(&arena);
 }
 
+/* What there is no room for counts by the most that any of it needs, wherever that one is. */
 Test(driver_difference, differences_are_bounded)
 {
+	static const struct {
+		uint32_t count; /* of those of another operator */
+		enum fw_effect effect;
+	} cases[] = {{0, FW_EFFECT_SET}, {2, FW_EFFECT_FRAGMENT}};
 	static struct drv_differences found;
 	static char text[65536];
 	struct fragi_arena arena = {0};
 	struct fragi_spec *specs[2];
 
-	for (int k = 0; k < 2; k++) {
-		size_t used =
-			(size_t)snprintf(text, sizeof(text),
-					 "frag: 1\napplication: app\noperators:\n  a: {type: t, "
-					 "parameters: {x: 1");
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		for (int k = 0; k < 2; k++) {
+			size_t used = (size_t)snprintf(
+				text, sizeof(text),
+				"frag: 1\napplication: app\noperators:\n  a: {type: "
+				"t, parameters: {x: 1");
 
-		for (int i = 0; i < 2 * FW_CHANGES_MAX; i++)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, ", p%d: %d", i,
-						 k);
-		snprintf(text + used, sizeof(text) - used, "}}\n");
-		specs[k] = parse(text);
+			for (int p = 0; p < 2 * FW_CHANGES_MAX; p++)
+				used += (size_t)snprintf(text + used, sizeof(text) - used,
+							 ", p%d: %d", p, k);
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "}}\n");
+			if (cases[i].count != 0)
+				snprintf(text + used, sizeof(text) - used,
+					 "  b: {type: t, parameters: {l: [%d], x: %d}}\n", k, k);
+			specs[k] = parse(text);
+		}
+		found = (struct drv_differences){.arena = &arena};
+		drv_difference_find(specs[0], specs[1], &found);
+		cr_expect_eq(found.count, FW_CHANGES_MAX);
+		cr_expect_eq(found.more, FW_CHANGES_MAX + cases[i].count);
+		cr_expect_eq(found.more_effect, cases[i].effect);
+		fragi_spec_destroy(specs[0]);
+		fragi_spec_destroy(specs[1]);
 	}
-	found = (struct drv_differences){.arena = &arena};
-	drv_difference_find(specs[0], specs[1], &found);
-	cr_expect_eq(found.count, FW_CHANGES_MAX);
-	cr_expect_eq(found.more, FW_CHANGES_MAX);
-	cr_expect_eq(found.more_effect, FW_EFFECT_SET);
-	fragi_spec_destroy(specs[0]);
-	fragi_spec_destroy(specs[1]);
 	fragi_arena_fini(&arena);
 }

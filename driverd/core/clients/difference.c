@@ -45,7 +45,7 @@ static bool nodes_same(const struct fragi_node *a, const struct fragi_node *b)
 {
 	if (a == NULL || b == NULL)
 		return a == b;
-	if (a->kind != b->kind || a->count != b->count || a->quoted != b->quoted)
+	if (a->kind != b->kind || a->quoted != b->quoted)
 		return false;
 	if (a->kind == FRAGI_NODE_SCALAR)
 		return strcmp(a->text, b->text) == 0;
@@ -53,7 +53,7 @@ static bool nodes_same(const struct fragi_node *a, const struct fragi_node *b)
 	b = b->first;
 	for (; a != NULL && b != NULL; a = a->next, b = b->next)
 		if (!nodes_same(a, b) ||
-		    (a->key != NULL && (b->key == NULL || strcmp(a->key->text, b->key->text) != 0)))
+		    (a->key != NULL && strcmp(a->key->text, b->key->text) != 0)) /* of a map */
 			return false;
 	return a == b;
 }
@@ -126,7 +126,7 @@ static bool objects_same(const struct fragi_spec_object *a, size_t a_count,
 	for (size_t i = 0; same && i < a_count; i++) {
 		same = texts_same(a[i].name, b[i].name) && texts_same(a[i].type, b[i].type) &&
 		       a[i].kind == b[i].kind && texts_same(a[i].id, b[i].id) &&
-		       texts_same(a[i].scope, b[i].scope) &&
+		       a[i].is_shared == b[i].is_shared && texts_same(a[i].scope, b[i].scope) &&
 		       a[i].setting_count == b[i].setting_count;
 		for (size_t k = 0; same && k < a[i].setting_count; k++)
 			same = nodes_same(
@@ -142,19 +142,27 @@ static bool ends_same(const struct fragi_spec_end *a, const struct fragi_spec_en
 	       texts_same(a->port, b->port);
 }
 
+static bool end_lists_same(const struct fragi_spec_end *a, size_t a_count,
+			   const struct fragi_spec_end *b, size_t b_count)
+{
+	bool same = a_count == b_count;
+
+	for (size_t i = 0; same && i < a_count; i++)
+		same = ends_same(&a[i], &b[i]);
+	return same;
+}
+
 static bool flows_same(const struct fragi_spec_flow *a, size_t a_count,
 		       const struct fragi_spec_flow *b, size_t b_count)
 {
 	bool same = a_count == b_count;
 
-	for (size_t i = 0; same && i < a_count; i++) {
-		same = ends_same(&a[i].from, &b[i].from) && a[i].to_count == b[i].to_count &&
+	for (size_t i = 0; same && i < a_count; i++)
+		same = ends_same(&a[i].from, &b[i].from) &&
+		       end_lists_same(a[i].to, a[i].to_count, b[i].to, b[i].to_count) &&
 		       a[i].capacity == b[i].capacity && a[i].policy == b[i].policy &&
 		       texts_same(a[i].edge, b[i].edge) && a[i].encrypt == b[i].encrypt &&
 		       a[i].is_dynamic == b[i].is_dynamic;
-		for (size_t k = 0; same && k < a[i].to_count; k++)
-			same = ends_same(&a[i].to[k], &b[i].to[k]);
-	}
 	return same;
 }
 
@@ -174,6 +182,7 @@ static bool ports_same(const struct fragi_spec_operator *a, const struct fragi_s
 		       a->ports[i].policy == b->ports[i].policy &&
 		       a->ports[i].no_condition == b->ports[i].no_condition &&
 		       a->ports[i].rate_ns == b->ports[i].rate_ns &&
+		       a->ports[i].size == b->ports[i].size &&
 		       timing_same(&a->ports[i].timing, &b->ports[i].timing);
 	return same;
 }
@@ -308,12 +317,9 @@ static bool paths_same(const struct fragi_spec_path *a, size_t a_count,
 {
 	bool same = a_count == b_count;
 
-	for (size_t i = 0; same && i < a_count; i++) {
-		same = a[i].op_count == b[i].op_count && a[i].budget_ns == b[i].budget_ns &&
-		       a[i].on_miss == b[i].on_miss;
-		for (size_t k = 0; same && k < a[i].op_count; k++)
-			same = ends_same(&a[i].ops[k], &b[i].ops[k]);
-	}
+	for (size_t i = 0; same && i < a_count; i++)
+		same = end_lists_same(a[i].ops, a[i].op_count, b[i].ops, b[i].op_count) &&
+		       a[i].budget_ns == b[i].budget_ns && a[i].on_miss == b[i].on_miss;
 	return same;
 }
 
@@ -348,6 +354,7 @@ static bool tracking_same(const struct fragi_spec_tracking *a, const struct frag
 {
 	return a->is_on == b->is_on && a->skip == b->skip && a->discard == b->discard &&
 	       a->threshold_ms == b->threshold_ms && a->is_limited == b->is_limited &&
+	       end_lists_same(a->probes, a->probe_count, b->probes, b->probe_count) &&
 	       texts_same(a->log, b->log) && a->buffered == b->buffered && a->print == b->print;
 }
 
@@ -407,7 +414,7 @@ static void compare_fragment(const struct fragi_spec_fragment *a,
 		    b->name);
 	if (b->is_composed && !read_same)
 		add(out, FW_EFFECT_FRAGMENT, b->name,
-		    "%s: the config or subgraphs that its composer may read", b->name);
+		    "%s: the arguments, config or subgraphs that its composer may read", b->name);
 }
 
 static bool parties_same(const struct fragi_spec_party *a, const struct fragi_spec_party *b)
@@ -432,6 +439,16 @@ static bool variables_same(const struct fragi_spec *a, const struct fragi_spec *
 	return same;
 }
 
+static bool arguments_same(const struct fragi_spec *a, const struct fragi_spec *b)
+{
+	bool same = a->argument_count == b->argument_count;
+
+	for (size_t i = 0; same && i < a->argument_count; i++)
+		same = strcmp(a->arguments[i].name, b->arguments[i].name) == 0 &&
+		       texts_same(a->arguments[i].value, b->arguments[i].value);
+	return same;
+}
+
 static bool fragments_same(const struct fragi_spec *a, const struct fragi_spec *b)
 {
 	bool same = a->fragment_count == b->fragment_count;
@@ -444,7 +461,8 @@ static bool fragments_same(const struct fragi_spec *a, const struct fragi_spec *
 void drv_difference_find(const struct fragi_spec *before, const struct fragi_spec *after,
 			 struct drv_differences *out)
 {
-	bool read_same = nodes_same(before->config, after->config) &&
+	bool read_same = arguments_same(before, after) &&
+			 nodes_same(before->config, after->config) &&
 			 nodes_same(before->subgraphs, after->subgraphs);
 
 	if (!fragments_same(before, after)) {
