@@ -312,7 +312,70 @@ static void ask_for_another_worker(struct world *w)
 	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .seq = FIRST, .drain = {"b", false}});
 }
 
-/* What the client was answered, in the order of the frames. */
+static void ask_to_swap(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_SWAP, .seq = FIRST, .swap = {"app", "f2", "libnew.so", "", SECOND}});
+}
+
+static void ask_to_restart(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_STOP_APP, .seq = FIRST, .stop_app = {"app", false, true}});
+}
+
+static void ask_for_another_application(struct world *w)
+{
+	say_start(w, CLIENT, FIRST, "other", two_fragments);
+}
+
+static void ask_why(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_EXPLAIN, .seq = FIRST, .explain = {"app", ""}});
+}
+
+static void ask_for_messages(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_TAP,
+				 .seq = FIRST,
+				 .tap = {.name = "app", .flow = "f1.tx.out", .every_ns = SECOND}});
+	pass(w, SECOND);
+}
+
+static void ask_for_events_and_lines(struct world *w)
+{
+	struct fw_line line = {
+		.level = FRAGI_LOG_INFO, .fragment = "f1", .op = "tx", .text = "hello"};
+	struct fw_message lines = of_host(FW_HOST_LINES, 1);
+
+	bool runs_short = w->runs_short;
+
+	lines.host_lines = (struct fw_host_lines){&line, 1, 0};
+	w->runs_short = false; /* a line less is no reason to fail */
+	say(w, 1, &lines);
+	w->runs_short = runs_short;
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_WATCH, .seq = FIRST, .watch = {.follow = true}});
+	say(w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_WATCH_LOGS,
+		    .seq = FIRST,
+		    .watch_logs = {.name = "app", .fragment = "", .op = "", .follow = true}});
+}
+
+static void ask_about_a_node(struct world *w)
+{
+	struct fw_finding finding = {"memlock", true, "8 MiB", "copies", "ulimit -l"};
+
+	say(w, CLIENT, &(struct fw_message){.kind = FW_EXAMINE, .seq = FIRST, .examine = {"a"}});
+	say(w, 1, &(struct fw_message){.kind = FW_EXAMINED, .examined = {"", &finding, 1}});
+}
+
+/* What the client was answered, and the workers were asked for, in the order of the frames. */
 static uint8_t *told(const struct world *w, size_t *out_bytes)
 {
 	uint8_t *all = NULL, *frame;
@@ -322,7 +385,7 @@ static uint8_t *told(const struct world *w, size_t *out_bytes)
 	for (size_t i = 0; i < w->sent_count; i++) {
 		struct fw_message *m = w->sent[i].message;
 
-		if (w->sent[i].connection != CLIENT || m->reply_to < FIRST)
+		if (m->kind == FW_BEAT || (w->sent[i].connection == CLIENT && m->reply_to < FIRST))
 			continue;
 		if (m->kind == FW_ANSWER) /* a sentence may lack what could not be kept */
 			m->answer.remark = "";
@@ -347,13 +410,31 @@ static bool is_told_of_memory(const struct world *w)
 	       drv_core_app_state(w->core) != DRV_APP_RUNNING;
 }
 
+/* A text is replaced by one that says so. */
+static bool is_told_in(const uint8_t *all, size_t bytes)
+{
+	static const char text[] = "(no memory is left for this text)";
+	bool found = false;
+
+	for (size_t i = 0; i + sizeof(text) <= bytes; i++)
+		found = found || memcmp(all + i, text, sizeof(text) - 1) == 0;
+	return found;
+}
+
+static void keep_all(struct world *w)
+{
+	if (w->persist != 0)
+		step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+}
+
 /* Asks while memory is short, and then what is known of it. */
-static void ask_and_see(struct world *w, void (*ask)(struct world *w), int64_t at_step,
-			int64_t skip)
+static void ask_and_see(struct world *w, void (*ask)(struct world *w), bool keeps_state,
+			int64_t at_step, int64_t skip)
 {
 	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	world_init(w);
-	app(w, two_fragments);
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = keeps_state});
+	app(w, TWO_FRAGMENTS("", ", extensions: [libold.so]"));
+	keep_all(w);
 	both_come(w);
 	both_prepare(w);
 	both_run(w);
@@ -363,6 +444,7 @@ static void ask_and_see(struct world *w, void (*ask)(struct world *w), int64_t a
 	w->short_step = at_step;
 	w->short_skip = skip;
 	ask(w);
+	keep_all(w);
 	w->runs_short = false;
 	if (w->broken || is_closed(w, CLIENT))
 		return;
@@ -370,28 +452,41 @@ static void ask_and_see(struct world *w, void (*ask)(struct world *w), int64_t a
 	    &(struct fw_message){
 		    .kind = FW_LOOK, .seq = FIRST + 1, .look = {"", 0, true, true, 9}});
 	request_state(w, CLIENT, FIRST + 2);
+	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = FIRST + 3});
 }
 
 Test(driver_memory, a_client_is_told_all_or_that_memory_is_short, .timeout = 300)
 {
-	static void (*const asks[])(struct world * w) = {
-		ask_to_look, ask_for_a_value, ask_for_another_graph, ask_for_another_worker};
+	static void (*const asks[])(struct world * w) = {ask_to_look,
+							 ask_for_a_value,
+							 ask_for_another_graph,
+							 ask_for_another_worker,
+							 ask_to_swap,
+							 ask_to_restart,
+							 ask_for_another_application,
+							 ask_why,
+							 ask_for_messages,
+							 ask_for_events_and_lines,
+							 ask_about_a_node};
 	struct world *w = malloc(sizeof(*w));
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(asks); i++) {
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(asks); i++) {
+		const bool keeps_state = i % 2 != 0;
+		void (*const ask)(struct world * w) = asks[i / 2];
 		int64_t at_step = 0, skip = 0;
 		size_t bytes, whole_bytes;
 		uint8_t *whole, *all;
 		int short_of = 0;
 		bool more = true, is_told;
 
-		ask_and_see(w, asks[i], -1, 0);
+		ask_and_see(w, ask, keeps_state, -1, 0);
 		whole = told(w, &whole_bytes);
 		world_fini(w);
 		while (more) {
-			ask_and_see(w, asks[i], at_step, skip);
+			ask_and_see(w, ask, keeps_state, at_step, skip);
 			is_told = is_told_of_memory(w);
 			all = told(w, &bytes);
+			is_told = is_told || is_told_in(all, bytes);
 			if (!w->broken &&
 			    (bytes != whole_bytes || memcmp(all, whole, bytes) != 0)) {
 				cr_assert(is_told, "request %zu, step %d, allocation %d: %s", i,

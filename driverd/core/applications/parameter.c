@@ -159,13 +159,8 @@ static struct fw_failure check(struct drv_app *app, const struct drv_host *host,
 				 DRV_SETS_MAX, name),
 			NULL};
 	if (app->source.size + strlen(text) + DRV_SET_ROOM > FRAGI_SOURCE_MAX)
-		return (struct fw_failure){
-			FRAGI_FAILURE_DRIVER_FULL,
-			drv_text(core,
-				 "the graph of %s and what was set have %u MiB, the most that "
-				 "driverd keeps",
-				 name, FRAGI_SOURCE_MAX >> 20),
-			NULL};
+		return (struct fw_failure){FRAGI_FAILURE_DRIVER_FULL, drv_source_too_large(app),
+					   NULL};
 	return (struct fw_failure){0};
 }
 

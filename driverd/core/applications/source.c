@@ -105,6 +105,23 @@ size_t drv_source_bytes_of_all(const struct drv_core *core)
 	return bytes;
 }
 
+const char *drv_source_no_room(struct drv_core *core, size_t fewer, size_t more)
+{
+	if (drv_source_bytes_of_all(core) - fewer + more <= DRV_SOURCES_MAX)
+		return NULL;
+	return drv_text(
+		core,
+		"the graphs of all applications would have more than %zu MiB, the most that driverd keeps; stop one first",
+		DRV_SOURCES_MAX >> 20);
+}
+
+const char *drv_source_too_large(const struct drv_app *app)
+{
+	return drv_text(app->core,
+			"the graph of %s and what was set have %u MiB, the most that driverd keeps",
+			drv_app_name(app), FRAGI_SOURCE_MAX >> 20);
+}
+
 void drv_source_forget_before(struct drv_app *app)
 {
 	fragi_free(app->before.bytes);

@@ -44,6 +44,13 @@ void drv_source_follows(struct drv_app *app, struct drv_app *old);
 void drv_source_forget_before(struct drv_app *app);
 /* Returns the bytes of the sources of all applications, and of those that are to restart. */
 size_t drv_source_bytes_of_all(const struct drv_core *core);
+/*
+ * Why the driver cannot keep so many bytes of source more, in place of `fewer` that it keeps now;
+ * NULL: it can. In the arena of the step.
+ */
+const char *drv_source_no_room(struct drv_core *core, size_t fewer, size_t more);
+/* That the source of one would be larger than it may be. In the arena of the step. */
+const char *drv_source_too_large(const struct drv_app *app);
 size_t drv_source_name_bytes(const char *set);             /* before the '='; 0: there is none */
 bool drv_source_is_same_set(const char *a, const char *b); /* of the same name */
 

@@ -248,6 +248,7 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 {
 	struct applying a = {.client = client, .message = message};
 	struct drv_core *core = client->core;
+	const char *no_room;
 
 	a.app = drv_app_named(core, message->apply.name);
 	if (a.app == NULL) {
@@ -260,10 +261,9 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 				drv_app_name(a.app), drv_app_state_name(a.app->state)));
 		return;
 	}
-	if (drv_source_bytes_of_all(core) - a.app->source.size + message->apply.source_bytes >
-	    DRV_SOURCES_MAX) {
-		refuse(&a, FRAGI_FAILURE_DRIVER_FULL,
-		       "the graphs of all applications would have more than driverd keeps; stop one first");
+	no_room = drv_source_no_room(core, a.app->source.size, message->apply.source_bytes);
+	if (no_room != NULL) {
+		refuse(&a, FRAGI_FAILURE_DRIVER_FULL, no_room);
 		return;
 	}
 	a.differences = fragi_calloc(1, sizeof(*a.differences));

@@ -22,6 +22,6 @@ void drv_apply(struct drv_session *client, const struct fw_message *message);
 const char *drv_command_no_next_run(struct drv_core *core, const char *name,
 				    enum fragi_failure *out_code);
 /* Stops it in order and starts it anew with its source. Returns the number of that run. */
-uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app);
+uint64_t drv_command_start_anew(struct drv_session *client, struct drv_app *app);
 
 #endif

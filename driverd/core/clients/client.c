@@ -343,18 +343,11 @@ static void reserve_room(struct drv_session *client, const struct fw_message *me
 
 static void serve_with_room(struct drv_session *client, const struct fw_message *message)
 {
-	struct drv_core *core = client->core;
-	const char *name = message->kind == FW_APPLY ? message->apply.name : message->stop_app.name;
-	size_t bytes = core->is_behind ? 0 : client->held_bytes; /* else it was not to be had */
-	struct drv_app *app = bytes != 0 ? drv_app_named(core, name) : NULL;
-	uint64_t next = app != NULL ? app->next.run : 0;
-
-	client->held_bytes = 0;
+	if (client->core->is_behind) /* it was not to be had */
+		client->held_bytes = 0;
 	serve(client, message);
-	if (app != NULL && app->next.run != next)
-		app->next.reserved_bytes += bytes;
-	else
-		drv_persist_release(core, bytes);
+	drv_persist_release(client->core, client->held_bytes);
+	client->held_bytes = 0;
 }
 
 /* Takes the message. */

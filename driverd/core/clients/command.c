@@ -29,7 +29,8 @@ static size_t app_count_without(const struct drv_core *core, const char *name)
 static bool may_start(struct drv_session *client, const struct fw_message *command,
 		      const char *name, size_t source_bytes)
 {
-	const struct drv_core *core = client->core;
+	struct drv_core *core = client->core;
+	const char *no_room = drv_source_no_room(core, 0, source_bytes);
 
 	if (core->config.ends_with_app)
 		drv_refuse_command(
@@ -42,16 +43,11 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 		drv_refuse_command(
 			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
 			drv_text(
-				client->core,
+				core,
 				"driverd keeps %d applications running, as many as it takes; stop one first",
 				DRV_APPS_MAX));
-	else if (drv_source_bytes_of_all(core) + source_bytes > DRV_SOURCES_MAX)
-		drv_refuse_command(
-			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
-			drv_text(
-				client->core,
-				"the graphs of all applications have more than %zu MiB; stop one first",
-				DRV_SOURCES_MAX >> 20));
+	else if (no_room != NULL)
+		drv_refuse_command(client, command, name, FRAGI_FAILURE_DRIVER_FULL, no_room);
 	else
 		return true;
 	return false;
@@ -154,18 +150,20 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name,
 }
 
 /* Has the next run begin with the source of this one, when this one has ended in order. */
-static void want_restart(struct drv_app *app, const char *who)
+static void want_restart(struct drv_app *app, struct drv_session *client)
 {
 	app->next.run = drv_persist_next_run(app->core);
-	app->next.by = fragi_arena_strdup(&app->arena, who);
+	app->next.by = fragi_arena_strdup(&app->arena, client->who);
+	app->next.reserved_bytes += client->held_bytes; /* until that run is written */
+	client->held_bytes = 0;
 }
 
-uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app)
+uint64_t drv_command_start_anew(struct drv_session *client, struct drv_app *app)
 {
 	if (!app->next.is_wanted)
 		drv_persist_wanted(app->core, app->run, true);
 	app->next.is_wanted = true;
-	want_restart(app, client->who);
+	want_restart(app, client);
 	drv_app_stop(app, SIGTERM);
 	return app->next.run;
 }
@@ -214,7 +212,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		drv_persist_wanted(core, app->run, stop->restart);
 	app->next.is_wanted = stop->restart;
 	if (stop->restart)
-		want_restart(app, client->who);
+		want_restart(app, client);
 	if (stop->at_once)
 		drv_app_stop_at_once(app, 0);
 	else

@@ -196,27 +196,30 @@ static int write_texts(const struct asking *a, struct drv_swap *swap, const char
 	return is_whole ? 0 : -ENOMEM;
 }
 
+static const char no_memory[] = "driverd has no memory left for this swap";
+
 static int begin(struct asking *a, struct drv_session *client, const struct fw_message *message)
 {
 	struct drv_app *app = a->app;
 	struct drv_core *core = app->core;
 	struct drv_swap *swap = fragi_calloc(1, sizeof(*swap));
-	int r = swap != NULL ? 0 : -ENOMEM;
+	const char *no_room = NULL;
+	int r;
 
-	if (r == 0)
-		r = write_texts(a, swap, client->who);
+	if (swap == NULL)
+		return fail(a, FRAGI_FAILURE_OUT_OF_MEMORY, "%s", no_memory);
+	r = write_texts(a, swap, client->who);
 	if (r == 0)
 		r = drv_source_pack(app, swap->forth, swap->set_count, &swap->source,
 				    &swap->source_bytes);
-	if (r == 0 && drv_source_bytes_of_all(core) + swap->source_bytes > DRV_SOURCES_MAX)
-		r = -EFBIG;
-	if (r < 0) {
-		if (swap != NULL)
-			drv_swap_free(swap);
-		return r == -EFBIG ? fail(a, FRAGI_FAILURE_DRIVER_FULL,
-					  "the graphs that driverd keeps have no room for this")
-				   : fail(a, FRAGI_FAILURE_OUT_OF_MEMORY,
-					  "driverd has no memory left for this swap");
+	if (r == -EFBIG)
+		no_room = drv_source_too_large(app);
+	else if (r == 0)
+		no_room = drv_source_no_room(core, 0, swap->source_bytes);
+	if (r < 0 || no_room != NULL) {
+		drv_swap_free(swap);
+		return no_room != NULL ? fail(a, FRAGI_FAILURE_DRIVER_FULL, "%s", no_room)
+				       : fail(a, FRAGI_FAILURE_OUT_OF_MEMORY, "%s", no_memory);
 	}
 	swap->host = a->host;
 	swap->connection = client->connection;

@@ -273,7 +273,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	}
 	if (!core->config.adopts || core->stops > 0 || !is_foreign(core, message->run) ||
 	    create->source_bytes == 0 || core->app_count >= DRV_APPS_MAX ||
-	    drv_source_bytes_of_all(core) + create->source_bytes > DRV_SOURCES_MAX ||
+	    drv_source_no_room(core, 0, create->source_bytes) != NULL ||
 	    !may_have_name(core, create->application, message->run))
 		return NULL;
 	app = drv_app_create(core,

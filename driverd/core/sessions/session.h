@@ -38,7 +38,7 @@ struct drv_session {
 		*deferred;       /* of a client: it waits for the next beat; owned; NULL: none */
 	struct fw_message *held; /* of a client: it waits for the state folder; owned; NULL: none */
 	uint64_t held_change;    /* for that one to be tried */
-	size_t held_bytes;       /* that are reserved with it */
+	size_t held_bytes;       /* that are reserved with it; a restart takes them over */
 	const char *who;         /* of a client: "user alice", "key tablet" */
 	bool has_overreached;    /* of a client: a request that its roles do not allow is logged */
 	struct fw_identity identity; /* what it has proven; no name: nothing */
