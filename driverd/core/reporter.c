@@ -81,7 +81,6 @@ static int renew(struct drv_session *session, const struct fw_identity *identity
 	session->who = who;
 	memcpy(renewed.binding, session->identity.binding, FW_BINDING_BYTES);
 	session->identity = renewed;
-	session->roles = renewed.roles;
 	return 0;
 }
 

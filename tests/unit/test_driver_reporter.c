@@ -211,11 +211,20 @@ WORLD_TEST(driver_reporter, a_later_one_takes_the_place_of_the_first, NULL)
 
 WORLD_TEST(driver_reporter, a_worker_exchanges_the_key_of_its_session, NULL)
 {
-	const struct fw_welcome *a = begin_with_key(w);
+	const struct fw_welcome *a = begin_with_key(w), *welcome;
 	struct fw_identity third = new_key;
+	const struct drv_notice *notice;
 
+	exchange_hello(w, REPORTER + 5, a, &old_key, FW_PROTOCOL_MINOR, old_key.binding);
+	cr_expect_not_null(taken(w, REPORTER + 5, FW_WELCOME));
+	cr_expect_null(strstr(w->log, "goes on with"), "it is the same key");
 	exchange_hello(w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, old_key.binding);
-	cr_expect_eq(taken(w, REPORTER, FW_WELCOME)->welcome.session, a->session);
+	welcome = &taken(w, REPORTER, FW_WELCOME)->welcome;
+	cr_expect_eq(welcome->session, a->session);
+	cr_expect_eq(welcome->beat_ns, a->beat_ns);
+	cr_expect_eq(welcome->dead_ns, a->dead_ns);
+	cr_expect_str_eq(welcome->version, "test");
+	assert_has(w->log, "worker a goes on with the key new in place of key old");
 	cr_expect_str_eq(key_of(w, 1), "new");
 	cr_expect_str_eq(key_of(w, 2), "old");
 	/* the connection stays the one that it was */
@@ -227,7 +236,22 @@ WORLD_TEST(driver_reporter, a_worker_exchanges_the_key_of_its_session, NULL)
 	exchange_hello(w, REPORTER + 2, a, &third, FW_PROTOCOL_MINOR, old_key.binding);
 	cr_expect_not_null(taken(w, REPORTER + 2, FW_WELCOME));
 	cr_expect_str_eq(key_of(w, 1), "third");
+	assert_has(w->log, "worker a goes on with the key third in place of key new");
+	third.serial = 0;
+	exchange_hello(w, REPORTER + 3, a, &third, FW_PROTOCOL_MINOR, old_key.binding);
+	strcpy(third.name, "fourth");
+	exchange_hello(w, REPORTER + 4, a, &third, FW_PROTOCOL_MINOR, old_key.binding);
+	assert_has(w->log, "worker a goes on with the certificate third in place of key third");
+	assert_has(w->log, "worker a goes on with the certificate fourth in place of certificate "
+			   "third");
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	w->many_end = true;
+	end_connection(w, 1);
+	notice = drv_history_after(&w->core->history, w->core->history.last_notice - 1);
+	while (notice->kind != FW_NOTICE_WORKER_LEFT)
+		notice--;
+	cr_expect_str_eq(notice->who, "certificate fourth");
+	cr_expect_str_eq(notice->text, "a: it closed");
 }
 
 static const char no_key[] = "there is no key to exchange; give --key-file to both sides";

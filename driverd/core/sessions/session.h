@@ -31,7 +31,7 @@ struct drv_session {
 	uint64_t reporter; /* connection of its worker's reporter; 0: none */
 	enum drv_session_state state;
 	enum fw_role role; /* a client is given no fragments */
-	uint32_t roles;    /* FW_ROLE_BIT of each that it may take */
+	uint32_t roles;    /* of a client: FW_ROLE_BIT of each that it may take */
 	uint32_t minor;    /* of its protocol */
 	uint32_t requests; /* of a client, since the last beat */
 	struct fw_message
