@@ -327,3 +327,145 @@ Test(driver_full, room_that_is_held_for_a_command_is_given_back)
 		world_fini(&w);
 	}
 }
+
+/* As many events as a message takes; the others follow in one of their own. */
+WORLD_TEST(driver_full, a_message_has_so_many_events, world_init)
+{
+	const struct fw_message *m;
+
+	client_hello(w, CLIENT, "");
+	for (int i = 0; i < 300; i++)
+		step(w, &(struct drv_event){.kind = DRV_EVENT_KEYS_KEPT, .text = "it is damaged"});
+	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 2, .watch = {0, true}});
+	m = must_take(w, CLIENT, FW_EVENTS);
+	cr_expect_eq(m->events.count, 256);
+	cr_expect_eq(m->events.rows[0].number, 1);
+	m = must_take(w, CLIENT, FW_EVENTS);
+	cr_expect_eq(m->events.count, 300 - 256);
+	cr_expect_eq(m->events.rows[0].number, 257);
+	cr_expect_eq(m->reply_to, 2);
+	cr_expect_null(taken(w, CLIENT, FW_EVENTS));
+}
+
+WORLD_TEST(driver_full, so_many_answers_wait_for_the_state_folder, NULL)
+{
+	for (uint32_t waiting = 1023; waiting <= 1024; waiting++) {
+		const struct fw_message *m;
+
+		runs_with(w, true);
+		w->core->held_answer_count = waiting;
+		stop(w, false);
+		m = taken(w, CLIENT, FW_ANSWER);
+		cr_expect_eq(m != NULL, waiting == 1024, "%u", waiting);
+		if (m != NULL)
+			cr_expect_str_eq(
+				m->answer.remark,
+				"the state folder cannot be written: if driverd ends before "
+				"that is mended, the next driverd starts app again");
+		w->core->held_answer_count -= waiting;
+		if (waiting == 1023)
+			world_fini(w);
+	}
+}
+
+/* Gaps in the numbers of runs, which a lost driver may have given. */
+WORLD_TEST(driver_full, so_many_gaps_in_the_numbers_of_runs_are_known, world_init)
+{
+	for (uint64_t i = 1; i <= DRV_FOREIGN_MAX + 2; i++) {
+		drv_persist_raise_runs(w->core, 10 * i);
+		drv_persist_raise_runs(w->core, 10 * i);
+		cr_expect_eq(w->core->last_run, 10 * i);
+		cr_assert_eq(w->core->foreign_count, i < DRV_FOREIGN_MAX ? i : DRV_FOREIGN_MAX);
+		w->core->last_run++; /* that one this driver has given */
+	}
+	for (uint64_t i = 0; i < DRV_FOREIGN_MAX; i++) {
+		cr_expect_eq(w->core->foreign[i].first, 10 * i + (i == 0 ? 1 : 2));
+		cr_expect_eq(w->core->foreign[i].last, 10 * i + 10);
+	}
+}
+
+/* Its length counts beside the row, up to that of the longest text. */
+WORLD_TEST(driver_full, a_row_of_a_reply_costs_more_if_it_is_long, world_init)
+{
+	static const struct {
+		size_t length;
+		int64_t items;
+	} cases[] = {{0, 1}, {63, 1}, {64, 2}, {4095, 64}, {4096, 65}, {5000, 65}};
+	const int64_t least = DRV_STEP_ITEMS - DRV_REPLY_ITEMS; /* for others */
+	static char text[5001];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		memset(text, 120, sizeof(text));
+		text[cases[i].length] = 0;
+		w->core->items = least + cases[i].items - 1;
+		cr_expect_not(drv_session_take_row(w->core, text), "%zu", cases[i].length);
+		cr_expect_eq(w->core->items, least + cases[i].items - 1);
+		w->core->items++;
+		cr_expect(drv_session_take_row(w->core, text), "%zu", cases[i].length);
+		cr_expect_eq(w->core->items, least);
+	}
+}
+
+WORLD_TEST(driver_full, what_is_not_given_has_a_default, NULL)
+{
+	const struct drv_config *config;
+
+	world_init_with(w, (struct drv_config){0});
+	config = &w->core->config;
+	cr_expect_eq(config->beat_ns, 250 * MS);
+	cr_expect_eq(config->dead_ns, 3 * SECOND);
+	cr_expect_eq(config->wire_ns, 10 * SECOND);
+	cr_expect_eq(config->prepare_ns, 0);
+	cr_expect_eq(config->start_ns, 0);
+	cr_expect_eq(config->drain_ns, 10 * SECOND);
+	cr_expect_eq(config->close_ns, 2 * SECOND);
+	cr_expect_eq(config->kill_ns, SECOND);
+	cr_expect_eq(config->report_missing_ns, 10 * SECOND);
+	cr_expect_eq(config->progress_ns, SECOND);
+	cr_expect_eq(config->adopt_ns, 8 * SECOND);
+	world_fini(w);
+	world_init_with(w, (struct drv_config){.beat_ns = MS, .progress_ns = -1});
+	config = &w->core->config;
+	cr_expect_eq(config->beat_ns, MS);
+	cr_expect_eq(config->progress_ns, -1);
+}
+
+/* All bytes of the keys of a run are drawn, and no others. */
+WORLD_TEST(driver_full, the_keys_of_a_run_are_drawn_whole, world_init)
+{
+	uint64_t random = w->random;
+	const struct drv_keys *keys;
+	uint8_t drawn[FW_DATA_KEY_BYTES + FW_VARIABLES_KEY_BYTES];
+
+	for (size_t i = 0; i < sizeof(drawn); i++) {
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		drawn[i] = (uint8_t)(random >> 56);
+	}
+	app(w, graph);
+	keys = &w->core->apps[0]->keys;
+	cr_expect_eq(w->random, random);
+	cr_expect_arr_eq(keys->data, drawn, FW_DATA_KEY_BYTES);
+	cr_expect_arr_eq(keys->variables, drawn + FW_DATA_KEY_BYTES, FW_VARIABLES_KEY_BYTES);
+}
+
+/* A sentence that leads back to the graph before is cut so that this can be read. */
+WORLD_TEST(driver_full, a_long_sentence_keeps_what_follows_from_it, NULL)
+{
+	static char sentence[FW_TEXT_MAX];
+	const char *shown;
+
+	runs_with(w, false);
+	ask_to_apply_anew(w);
+	both_are_done(w);
+	both_exit(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	speaking_run = 2;
+	speaking_epoch[1] = speaking_epoch[2] = 2;
+	memset(sentence, 120, sizeof(sentence) - 1);
+	say_event(w, 1, 1, FW_STATE_FAILED, sentence);
+	shown = w->core->apps[0]->summary.failure.sentence;
+	cr_assert_not_null(shown, "%s", w->log);
+	cr_expect_str_eq(shown + strspn(shown, "x"),
+			 "; app starts again with the graph before, as run 3");
+	cr_expect_eq(strlen(shown), FW_TEXT_MAX - 1);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <driverd/core/base/lines.h>
+
 /* What applications have written, and who is shown it. */
 
 #define CLIENT 50
@@ -167,18 +169,16 @@ WORLD_TEST(driver_lines, lines_are_bounded_and_the_newest_stay, serve)
 		snprintf(text, 16, "%d", i);
 		writes(w, text, 0);
 	}
-	while ((logs = ask(w, 3,
-			   (struct fw_watch_logs){
-				   .name = "app", .fragment = "f1", .after = after})) != NULL &&
+	while ((logs = ask(w, 3, (struct fw_watch_logs){.name = "app", .after = after})) != NULL &&
 	       logs->count > 0) {
+		cr_expect_eq(logs->count, FW_LOG_ROWS_MAX);
 		after = logs->last;
 		count += logs->count;
 		snprintf(last, sizeof(last), "%s", logs->rows[logs->count - 1].text);
 		w->now_ns += 250 * MS;
 		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	}
-	cr_expect_leq(count, DRV_LINES_MAX);
-	cr_expect_gt(count, DRV_LINES_MAX / 2);
+	cr_expect_eq(count, DRV_LINES_MAX);
 	cr_expect_str_eq(last, "2999");
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
@@ -191,17 +191,44 @@ WORLD_TEST(driver_lines, lines_are_bounded_and_the_newest_stay, serve)
 	cr_expect_gt(logs->rows[0].number, after + 700, "bytes are bounded too");
 }
 
+/* Each log has its share of the bytes of 64, of which it may use the last one. */
+WORLD_TEST(driver_lines, bytes_are_shared_by_more_logs_than_64, serve)
+{
+	static const size_t logs[] = {1, 64, 65, 128};
+	const struct drv_log *log = w->core->lines.logs;
+	char text[1024 - sizeof(struct drv_line) - sizeof("a") - sizeof("f1") - sizeof("tx")];
+
+	memset(text, 120, sizeof(text));
+	text[sizeof(text) - 1] = 0;
+	for (size_t i = 0; i < FRAG_COUNT_OF(logs); i++) {
+		w->core->lines.count = logs[i];
+		for (int k = 0; k < 400; k++)
+			writes(w, text, 0);
+		cr_expect_eq(log->count,
+			     DRV_LINES_BYTES * 64 / (logs[i] < 64 ? 64 : logs[i]) / 1024,
+			     "%zu logs", logs[i]);
+		cr_expect_eq(log->bytes, log->count * 1024);
+	}
+	w->core->lines.count = 1;
+}
+
 WORLD_TEST(driver_lines, old_lines_are_forgotten, serve)
 {
 	const struct fw_logs *logs;
 
 	writes(w, "old", 0);
-	drv_core_set_clock(w->core, 1000 * SECOND + DRV_LINES_KEPT_NS + SECOND);
+	drv_core_set_clock(w->core, 1000 * SECOND + DRV_LINES_KEPT_NS);
 	writes(w, "new", 0);
-	logs = ask(w, 3, (struct fw_watch_logs){.name = "app"});
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1"});
 	cr_assert_not_null(logs);
-	cr_assert_eq(logs->count, 1);
+	cr_assert_eq(logs->count, 2, "just as old as it may be");
+	drv_core_set_clock(w->core, 1000 * SECOND + DRV_LINES_KEPT_NS + 1);
+	writes(w, "newer", 0);
+	logs = ask(w, 4, (struct fw_watch_logs){.name = "app"});
+	cr_assert_not_null(logs);
+	cr_assert_eq(logs->count, 2);
 	cr_expect_str_eq(logs->rows[0].text, "new");
+	cr_expect_eq(logs->rows[0].unix_ns, w->now_ns + 1000 * SECOND + DRV_LINES_KEPT_NS);
 }
 
 WORLD_TEST(driver_lines, what_workers_leave_out_is_said, serve)

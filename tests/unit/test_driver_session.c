@@ -341,13 +341,13 @@ WORLD_TEST(driver_session, a_stranger_whose_key_was_removed_is_closed, world_ini
 /* Of a machine that tries again and again there is one event. */
 WORLD_TEST(driver_session, a_refused_key_is_an_event, world_init)
 {
-	static const char *const peers[] = {"10.0.0.9:1", "10.0.0.9:2", "10.0.0.8:3", "10.0.0.9:4",
-					    "10.0.0.9:5"};
-	static const uint64_t events[] = {1, 1, 2, 3, 4};
+	static const char *const peers[] = {"10.0.0.9:1", "10.0.0.9:2", "10.0.0.8:3",
+					    "10.0.0.9:4", "10.0.0.9:5", "10.0.0.9:6"};
+	static const uint64_t events[] = {1, 1, 2, 3, 3, 4};
 
-	for (int i = 0; i < 5; i++) {
-		if (i == 4)
-			pass(w, 600 * SECOND);
+	for (int i = 0; i < 6; i++) {
+		if (i >= 4)
+			pass(w, i == 4 ? 600 * SECOND - 1 : 1);
 		step(w, &(struct drv_event){.kind = DRV_EVENT_STRANGER,
 					    .peer = peers[i],
 					    .text = "its key is not in the key file"});
@@ -374,6 +374,39 @@ WORLD_TEST(driver_session, a_misspelt_fragment_is_pointed_out, world_init)
 	assert_has(
 		w->log,
 		"names the fragment \"camrea\", which this application does not have; did you mean \"camera\"?");
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+		count++;
+	return count;
+}
+
+/* The search for a similar name compares with all of them, so it is made for eight. */
+WORLD_TEST(driver_session, of_many_misspelt_fragments_all_are_pointed_out, world_init)
+{
+	const char *fragments[10];
+	struct fw_message message = {
+		.kind = FW_HELLO,
+		.seq = 1,
+		.hello = {.major = FW_PROTOCOL_MAJOR,
+			  .role = FW_ROLE_WORKER,
+			  .name = "a",
+			  .fragments = fragments,
+			  .fragment_count = FRAG_COUNT_OF(fragments),
+			  .version = "test"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(fragments); i++)
+		fragments[i] = i == 4 ? "camera" : "camrea";
+	app(w, "frag: 1\napplication: app\nfragments: {camera: {operators: {tx: {type: t}}}}\n");
+	say(w, 1, &message);
+	cr_expect_eq(count_of(w->log, "names the fragment \"camrea\""), 9);
+	cr_expect_eq(count_of(w->log, "did you mean \"camera\"?"), 8);
+	cr_expect_eq(count_of(w->log, "does not have\n"), 1);
 }
 
 WORLD_TEST(driver_session, frames_of_other_hosts_runs_and_epochs_are_not_heard, world_init)

@@ -96,7 +96,7 @@ void drv_emit(struct drv_core *core, const struct drv_action *action)
 FRAG_PRINTF(2, 0)
 static const char *format_text(struct drv_core *core, const char *format, va_list args)
 {
-	char line[2048];
+	char line[FW_TEXT_MAX];
 
 	fragi_sentence_of(line, sizeof(line), format, args);
 	frag_hide_credentials(line, sizeof(line));
