@@ -18,22 +18,17 @@ static void count_neighbours(struct placing *p, const struct group *group, int64
 		}
 }
 
-/*
- * Returns the criterion, counted from 1, by which a is better (positive) or worse than b; 0 when
- * they are the same one.
- */
-static int compare(const struct placing *p, size_t a, size_t b)
+/* Returns the criterion, counted from 1, by which a is better than b; 0: it is not. */
+static int is_better_by(const struct placing *p, size_t a, size_t b)
 {
 	int64_t free_a = p->workers[a].has[FRAGI_AMOUNT_CPU] - p->load[a],
 		free_b = p->workers[b].has[FRAGI_AMOUNT_CPU] - p->load[b];
 
-	if (a == b)
-		return 0;
 	if (p->neighbours[a] != p->neighbours[b])
-		return p->neighbours[a] > p->neighbours[b] ? 1 : -1;
+		return p->neighbours[a] > p->neighbours[b] ? 1 : 0;
 	if (free_a != free_b)
-		return free_a > free_b ? 2 : -2;
-	return p->by_name[a] < p->by_name[b] ? 3 : -3;
+		return free_a > free_b ? 2 : 0;
+	return p->by_name[a] < p->by_name[b] ? 3 : 0;
 }
 
 static bool could_run(enum drv_why why)
@@ -263,7 +258,7 @@ static size_t best_of(struct placing *p, int *out_criterion, size_t *out_count)
 		if (!could_run(p->whys[w]))
 			continue;
 		++*out_count;
-		if (best == SIZE_MAX || compare(p, w, best) > 0)
+		if (best == SIZE_MAX || is_better_by(p, w, best) != 0)
 			best = w;
 	}
 	for (size_t w = 0; *out_count > 1 && w < p->worker_count; w++) {
@@ -271,7 +266,7 @@ static size_t best_of(struct placing *p, int *out_criterion, size_t *out_count)
 
 		if (!could_run(p->whys[w]))
 			continue;
-		rank = compare(p, best, w);
+		rank = is_better_by(p, best, w);
 		p->whys[w] = (uint8_t)whys[rank];
 		*out_criterion = rank > *out_criterion ? rank : *out_criterion;
 	}
@@ -417,7 +412,7 @@ static int place_group(struct placing *p, const struct group *group)
 
 static int place_in_order(struct placing *p)
 {
-	int missing = 0, r = 0;
+	int missing = 0;
 
 	for (size_t w = 0; w < p->worker_count; w++) {
 		p->load[w] = p->workers[w].load;
@@ -429,11 +424,14 @@ static int place_in_order(struct placing *p)
 	}
 	for (size_t f = 0; f < p->spec->fragment_count; f++)
 		p->places[f] = (struct drv_place){.worker = p->stays != NULL ? p->stays[f] : -1};
-	for (size_t i = 0; r >= 0 && i < p->group_count; i++) {
-		r = place_group(p, &p->groups[i]);
+	for (size_t i = 0; i < p->group_count; i++) {
+		int r = place_group(p, &p->groups[i]);
+
+		if (r < 0)
+			return r;
 		missing += r;
 	}
-	return r < 0 ? r : missing;
+	return missing;
 }
 
 static int by_share(const void *a, const void *b)
