@@ -185,15 +185,15 @@ static int take_next(struct drv_host *host)
 /* All hosts are known: they are the application's. */
 static void take(struct drv_app *app, uint32_t hosts)
 {
-	int r = 0;
+	bool is_short = false;
 
 	app->host_count = hosts;
 	app->epoch = 0;
 	for (uint32_t i = 0; i < hosts; i++) {
 		struct drv_host *host = &app->hosts[i];
-		const int taken = take_host(host); /* each of them: none may be half there */
 
-		r = taken < 0 ? taken : r;
+		if (take_host(host) < 0) /* the others, too: none may be half there */
+			is_short = true;
 		app->epoch = host->now.epoch > app->epoch ? host->now.epoch : app->epoch;
 		app->epoch = host->next.epoch > app->epoch ? host->next.epoch : app->epoch;
 	}
@@ -201,7 +201,7 @@ static void take(struct drv_app *app, uint32_t hosts)
 	drv_timer_cancel(&app->core->timers, &app->timers.phase);
 	if (!app->adopting->is_kept)
 		drv_persist_adopted(app);
-	if (r < 0)
+	if (is_short)
 		drv_app_fail_for_memory(app);
 	else if (drv_flows_choose_transports(app) < 0)
 		drv_app_fail_by_diag(app);

@@ -141,7 +141,7 @@ static void judge_next(struct drv_host *host)
 	char *why = r->failed;
 
 	r->failed = NULL;
-	if (r->phase == DRV_PHASE_PREPARING || (r->phase == DRV_PHASE_ENDING && r->is_anew)) {
+	if (r->phase == DRV_PHASE_PREPARING || r->is_anew) {
 		abandon(host, why);
 	} else if (r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) {
 		drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),

@@ -400,7 +400,7 @@ static int place_group(struct placing *p, const struct group *group)
 		p->load[best] += group->load;
 		for (int i = 0; i < FRAGI_AMOUNTS; i++)
 			p->used[best][i] += group->wanted[i];
-		for (size_t f = group->first; p->mig != NULL && f != SIZE_MAX; f = p->next[f])
+		for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
 			if (p->spec->fragments[f].requirements.mig != NULL)
 				drv_mig_take(&p->mig[best],
 					     p->spec->fragments[f].requirements.mig->text, 1);

@@ -110,16 +110,16 @@ static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, s
 	past->op_count = op_count;
 	past->flow_count = flow_count;
 	past->pool_count = pool_count;
-	past->hosts = fragi_calloc(app->host_count + 1, sizeof(*past->hosts));
-	past->ops = fragi_calloc(op_count + 1, sizeof(*past->ops));
-	past->op_grown = fragi_calloc(op_count + 1, sizeof(*past->ops));
-	past->senders = fragi_calloc(flow_count + 1, sizeof(*past->senders));
-	past->sender_grown = fragi_calloc(flow_count + 1, sizeof(*past->senders));
-	past->receivers = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
-	past->receiver_grown = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
-	past->pools = fragi_calloc(pool_count + 1, sizeof(*past->pools));
-	past->pool_grown = fragi_calloc(pool_count + 1, sizeof(*past->pools));
-	past->promises = fragi_calloc(op_count + 1, sizeof(*past->promises));
+	past->hosts = fragi_calloc(app->host_count, sizeof(*past->hosts));
+	past->ops = fragi_calloc(op_count, sizeof(*past->ops));
+	past->op_grown = fragi_calloc(op_count, sizeof(*past->ops));
+	past->senders = fragi_calloc(flow_count, sizeof(*past->senders));
+	past->sender_grown = fragi_calloc(flow_count, sizeof(*past->senders));
+	past->receivers = fragi_calloc(flow_count, sizeof(*past->receivers));
+	past->receiver_grown = fragi_calloc(flow_count, sizeof(*past->receivers));
+	past->pools = fragi_calloc(pool_count, sizeof(*past->pools));
+	past->pool_grown = fragi_calloc(pool_count, sizeof(*past->pools));
+	past->promises = fragi_calloc(op_count, sizeof(*past->promises));
 	if (past->hosts != NULL && past->ops != NULL && past->op_grown != NULL &&
 	    past->senders != NULL && past->sender_grown != NULL && past->receivers != NULL &&
 	    past->receiver_grown != NULL && past->pools != NULL && past->pool_grown != NULL &&
@@ -496,15 +496,15 @@ static int look_begin(struct look *look)
 {
 	const struct drv_app *app = look->app;
 	struct fragi_arena *arena = look->arena;
-	size_t ops = look->past->op_count + 1, flows = look->past->flow_count + 1;
+	const size_t ops = look->past->op_count, flows = look->past->flow_count;
 
 	look->ops = fragi_arena_alloc(arena, ops * sizeof(*look->ops));
 	look->flows = fragi_arena_alloc(arena, flows * sizeof(*look->flows));
-	look->hosts = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->hosts));
-	look->workers = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->workers));
-	look->pools = fragi_arena_alloc(arena, (look->past->pool_count + 1) * sizeof(*look->pools));
+	look->hosts = fragi_arena_alloc(arena, app->host_count * sizeof(*look->hosts));
+	look->workers = fragi_arena_alloc(arena, app->host_count * sizeof(*look->workers));
+	look->pools = fragi_arena_alloc(arena, look->past->pool_count * sizeof(*look->pools));
 	look->first_op =
-		fragi_arena_alloc(arena, (app->spec->fragment_count + 1) * sizeof(*look->first_op));
+		fragi_arena_alloc(arena, app->spec->fragment_count * sizeof(*look->first_op));
 	look->input_ns = fragi_arena_alloc(arena, ops * sizeof(*look->input_ns));
 	look->room_ns = fragi_arena_alloc(arena, ops * sizeof(*look->room_ns));
 	return look->ops != NULL && look->flows != NULL && look->hosts != NULL &&
