@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "look_world.h"
 
+#include <driverd/core/view/look.h>
+
 static void expect_near(uint64_t ns, int64_t expected_ns)
 {
 	cr_expect((int64_t)ns > expected_ns - MS && (int64_t)ns < expected_ns + MS, "%llu",
@@ -427,4 +429,115 @@ WORLD_TEST(driver_look, each_host_has_pools_of_its_own, NULL)
 		cr_expect_eq(window->look.pools[i].host, i / 2);
 		expect_near(window->look.pools[i].empty_ns, grown_ns[i]);
 	}
+}
+
+#define OPS (FW_LOOK_ROWS_MAX + 3)
+#define FLOWS (FW_LOOK_ROWS_MAX + 5)
+
+static struct fragi_look_operator ops[OPS];
+static struct fragi_look_flow flows[FLOWS];
+
+/* How much the row of a table does; many do as much as others. */
+static uint64_t load_of(uint32_t row)
+{
+	return row * 7919 % 97;
+}
+
+static struct fragi_look fill_tables(uint32_t op_count, uint32_t flow_count)
+{
+	for (uint32_t i = 0; i < op_count; i++)
+		ops[i] = (struct fragi_look_operator){.host = i,
+						      .use_ns[FRAGI_USE_BUSY] = load_of(i),
+						      .input_flow = i % 3 ? i % flow_count
+									  : FRAGI_LOOK_NONE,
+						      .room_flow = (i + 1) % flow_count};
+	for (uint32_t i = 0; i < flow_count; i++)
+		flows[i] = (struct fragi_look_flow){.capacity = i,
+						    .sent = load_of(i + 5),
+						    .sender = i % op_count,
+						    .receiver = (i + 1) % op_count};
+	return (struct fragi_look){.operator_count = op_count, .flow_count = flow_count};
+}
+
+/* Where each row goes if so many are kept: the busiest ones, or the first ones. */
+static void find_places(uint32_t count, uint32_t most, bool is_by_load, uint32_t first,
+			uint32_t *places)
+{
+	uint32_t next = 0;
+
+	for (uint32_t row = 0; row < count; row++) {
+		const uint64_t own = load_of(row + first);
+		uint32_t before = 0;
+
+		for (uint32_t other = 0; other < count; other++)
+			before += is_by_load && load_of(other + first) != own
+					  ? load_of(other + first) > own
+					  : other < row;
+		places[row] = before < most ? next++ : FRAGI_LOOK_NONE;
+	}
+}
+
+static void expect_index(uint32_t index, uint32_t was, const uint32_t *places)
+{
+	cr_assert_eq(index, was == FRAGI_LOOK_NONE ? was : places[was]);
+}
+
+/* Those that are left out are named by none of those that stay. */
+static void expect_bound(uint32_t op_count, uint32_t flow_count, uint32_t rows)
+{
+	static uint32_t op_places[OPS], flow_places[FLOWS];
+	const uint32_t most = rows != 0 ? rows : FW_LOOK_ROWS_MAX;
+	struct fragi_arena arena = {0};
+	struct fragi_look look = fill_tables(op_count, flow_count);
+
+	cr_assert_eq(drv_look_bound(&look, ops, flows, rows, &arena), 0);
+	find_places(op_count, most, rows == 0, 0, op_places);
+	find_places(flow_count, most, rows == 0, 5, flow_places);
+	cr_expect_eq(look.operator_count, op_count < most ? op_count : most);
+	cr_expect_eq(look.flow_count, flow_count < most ? flow_count : most);
+	cr_expect_eq(look.operators_left_out, op_count - look.operator_count);
+	cr_expect_eq(look.flows_left_out, flow_count - look.flow_count);
+	for (uint32_t i = 0; i < look.operator_count; i++) {
+		const uint32_t row = ops[i].host;
+
+		cr_assert_eq(op_places[row], i, "operator %u", row);
+		expect_index(ops[i].input_flow, row % 3 ? row % flow_count : FRAGI_LOOK_NONE,
+			     flow_places);
+		expect_index(ops[i].room_flow, (row + 1) % flow_count, flow_places);
+	}
+	for (uint32_t i = 0; i < look.flow_count; i++) {
+		const uint32_t row = flows[i].capacity;
+
+		cr_assert_eq(flow_places[row], i, "flow %u", row);
+		expect_index(flows[i].sender, row % op_count, op_places);
+		expect_index(flows[i].receiver, (row + 1) % op_count, op_places);
+	}
+	fragi_arena_fini(&arena);
+}
+
+Test(driver_look, tables_that_are_too_long_keep_their_busiest_rows)
+{
+	expect_bound(OPS, FLOWS, 0);
+	expect_bound(FW_LOOK_ROWS_MAX, FLOWS, 0);
+	expect_bound(OPS, FW_LOOK_ROWS_MAX, 0);
+	expect_bound(7, 9, 0);
+	expect_bound(7, 9, 4);
+	expect_bound(7, 9, 7);
+	expect_bound(9, 7, 7);
+}
+
+Test(driver_look, tables_need_memory_to_be_made_shorter)
+{
+	struct fragi_arena arena = {0};
+	int r = -ENOMEM;
+
+	for (int64_t skip = 0; r != 0; skip++) {
+		struct fragi_look look = fill_tables(7, 9);
+
+		fragi_alloc_fail_after(skip, 1);
+		r = drv_look_bound(&look, ops, flows, 3, &arena);
+		fragi_alloc_fail_off();
+		cr_assert_eq(r, skip < 4 ? -ENOMEM : 0, "%d", (int)skip);
+	}
+	fragi_arena_fini(&arena);
 }

@@ -93,6 +93,36 @@ WORLD_TEST(driver_look, drops_have_the_reason_of_the_most_since_the_last_look, N
 	}
 }
 
+/* A flow that keeps the latest message drops the others by being full, as it is meant to. */
+WORLD_TEST(driver_look, what_a_flow_is_to_drop_is_no_event, NULL)
+{
+	static const char *const policies[] = {"latest", "pop"};
+	char text[512];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(policies); i++) {
+		struct fw_message message = of_host(FW_HOST_STATS, 2);
+		struct fragi_flow_stats row = {.arrived = 100, .delivered = 90};
+		uint64_t last = 0;
+
+		row.rx_dropped[FRAGI_DROP_QUEUE_FULL] = 10;
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nfragments:\n"
+			 "  f1: {operators: {tx: {type: t}}}\n"
+			 "  f2: {operators: {rx: {type: t}}}\n"
+			 "flows: [{from: f1.tx.out, to: f2.rx.in, policy: %s}]\n",
+			 policies[i]);
+		two_run(w, text);
+		pass_beating(w, SECOND, 1, 2);
+		report(w, 1, false, (struct report){.messages = 100});
+		message.stats = (struct fw_host_stats){.flows = &row, .flow_count = 1};
+		pass_beating(w, SECOND, 1, 2);
+		say(w, 2, &message);
+		cr_expect_eq(next_loss(w, &last) != NULL, i == 1, "%s", policies[i]);
+		world_fini(w);
+	}
+	world_init(w);
+}
+
 /* All that the operators removed since the last event are in one, which names one of them. */
 WORLD_TEST(driver_look, files_that_are_removed_are_an_event, NULL)
 {
