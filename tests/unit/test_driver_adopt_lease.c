@@ -238,3 +238,32 @@ WORLD_TEST(driver_adopt, what_was_noted_of_where_it_ran_decides, NULL)
 	comes(w, 2, "b", 0);
 	expect_it_waits(w, 2);
 }
+
+/*
+ * It ended while no driver was there, and whether another worker ran it since is not known: from
+ * when the lease is over it starts where it was, before that anywhere.
+ */
+WORLD_TEST(driver_adopt, where_it_was_is_as_good_as_another_worker_when_its_lease_is_over, NULL)
+{
+	for (int is_early = 0; is_early < 2; is_early++) {
+		comes_back(w);
+		written(w);
+		/* It is taken up when no other worker is waited for any more. */
+		w->now_ns = w->core->born_ns + EARLIER_NS - w->core->config.adopt_ns - is_early;
+		hello_reporting(w, 1, 1);
+		hello_reporting(w, 2, 1);
+		say_running(w, 1, 1, leased);
+		say_reported(w, 1);
+		say_running(w, 2, 2, leased);
+		say_exit(w, 2, 2, 139, 11, RX_CRASH);
+		written(w);
+		say_reported(w, 2);
+		others_may_come(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		pass_beating(w, 100 * MS, 1, 2);
+		cr_expect_eq(strstr(w->log, "f2 goes on on worker") != NULL, is_early, "%s",
+			     w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}

@@ -232,6 +232,32 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 	cr_expect_str_eq(all->placements[0].no_limits, "/sys/fs/cgroup is read-only");
 }
 
+/* Each limit of a control group alone, and what is none. */
+WORLD_TEST(driver_explain, a_limit_that_is_not_enforced_is_reported, NULL)
+{
+	static const struct {
+		const char *required;
+		bool is_limit;
+	} rows[] = {{"cpuLimit: 2", true}, {"memoryLimit: 1Gi", true}, {"cpu: 1", false}};
+	char text[256];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		world_init(w);
+		hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n", .no_limits = "no groups"});
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nfragments:\n"
+			 "  f1: {operators: {a: {type: t}}, requirements: {%s}}\n",
+			 rows[i].required);
+		app(w, text);
+		cr_assert_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+		cr_expect_eq(strstr(w->log,
+				    "limits of f1 are not enforced on worker a: no groups") != NULL,
+			     rows[i].is_limit, "%s: %s", rows[i].required, w->log);
+		world_fini(w);
+	}
+	world_init(w);
+}
+
 /* Hosts enforce it themselves, control groups or not. */
 WORLD_TEST(driver_explain, a_limit_of_gpu_memory_travels_with_the_host, world_init)
 {
