@@ -60,16 +60,14 @@ static void beat_driver(struct wrk_core *core, struct wrk_actions *actions)
 
 static bool has_process(const struct wrk_host *host)
 {
-	return host->state != WRK_HOST_NONE && host->state != WRK_HOST_KILLED &&
-	       host->state != WRK_HOST_SPAWNING;
+	return host->state != WRK_HOST_KILLED && host->state != WRK_HOST_SPAWNING;
 }
 
 void wrk_beat_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->beaten_ns = core->real_ns;
 	beat_driver(core, actions);
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		struct fw_message *message =
 			has_process(host) ? wrk_lease_message(core, host, now_ns, actions) : NULL;
 		struct wrk_action *action;
@@ -124,8 +122,7 @@ bool wrk_beat_is_news(const struct wrk_core *core, struct wrk_host *host,
 
 void wrk_beat_sample(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		struct wrk_action *sample;
 
 		if (!has_process(host))

@@ -33,8 +33,8 @@ void wrk_core_destroy(struct wrk_core *core)
 {
 	if (core == NULL)
 		return;
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		wrk_host_forget(&core->hosts[i]);
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		wrk_host_forget(host);
 	wrk_keep_forget(core, 0);
 	wrk_source_forget(core);
 	explicit_bzero(core->secret, sizeof(core->secret));
@@ -47,8 +47,10 @@ void wrk_core_destroy(struct wrk_core *core)
  */
 static void end_in_time(struct wrk_core *core, int64_t now_ns)
 {
-	if (core->stop_at_ns > now_ns + 2 * WRK_KILL_NS)
-		core->stop_at_ns = now_ns + 2 * WRK_KILL_NS;
+	const int64_t at_ns = now_ns + 2 * WRK_KILL_NS;
+
+	if (core->stop_at_ns > at_ns)
+		core->stop_at_ns = at_ns;
 }
 
 /* A host that its driver has asked to stop is left to it; the others are stopped here. */
@@ -62,12 +64,9 @@ static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 /* Whether a host ends at its driver's request, which may take longer than the others are given. */
 static bool is_left_to_driver(const struct wrk_core *core)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
-
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
 		if (host->state == WRK_HOST_STOPPING && !host->ended_here)
 			return true;
-	}
 	return false;
 }
 
@@ -179,12 +178,8 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 	uint32_t count = 0;
 
 	fragi_machine_check(&wrk_session_machine, core);
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
-
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		fragi_machine_check(&wrk_host_machine, host);
-		if (host->state == WRK_HOST_NONE)
-			continue;
 		count++;
 		assert(host->heard_ns <= now_ns);
 		assert((has_driver || ends || core->keeps_hosts || host->ending ||
@@ -294,10 +289,9 @@ enum wrk_session wrk_core_session(const struct wrk_core *core)
 
 enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == host)
-			return core->hosts[i].state;
-	return WRK_HOST_NONE;
+	const struct wrk_host *found = wrk_host_by_id(core, host);
+
+	return found != NULL ? found->state : WRK_HOST_NONE;
 }
 
 uint32_t wrk_core_host_count(const struct wrk_core *core)

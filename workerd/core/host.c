@@ -63,11 +63,21 @@ static void host_transition(struct wrk_core *core, struct wrk_host *host, enum w
 		core->illegal_transitions++;
 }
 
-static struct wrk_host *host_by_id(struct wrk_core *core, uint32_t id)
+struct wrk_host *wrk_host_next(const struct wrk_core *core, const struct wrk_host *after)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == id)
-			return &core->hosts[i];
+	size_t i = after != NULL ? (size_t)(after - core->hosts) + 1 : 0;
+
+	for (; i < core->slot_count; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE)
+			return (struct wrk_host *)(uintptr_t)&core->hosts[i];
+	return NULL;
+}
+
+struct wrk_host *wrk_host_by_id(const struct wrk_core *core, uint32_t id)
+{
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->id == id)
+			return host;
 	return NULL;
 }
 
@@ -76,27 +86,19 @@ static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint
 {
 	struct wrk_host *found = NULL;
 
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state != WRK_HOST_NONE && host->connection == core->connection &&
-		    host->run == run && host->number == number &&
-		    (found == NULL || host->epoch > found->epoch))
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->connection == core->connection && host->run == run &&
+		    host->number == number && (found == NULL || host->epoch > found->epoch))
 			found = host;
-	}
 	return found;
 }
 
-static struct wrk_host *host_of_epoch(struct wrk_core *core, const struct fw_message *message)
+struct wrk_host *wrk_host_of(const struct wrk_core *core, const struct fw_message *message)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state != WRK_HOST_NONE && host->connection == core->connection &&
-		    host->run == message->run && host->number == message->host &&
-		    host->epoch == message->epoch)
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->connection == core->connection && host->run == message->run &&
+		    host->number == message->host && host->epoch == message->epoch)
 			return host;
-	}
 	return NULL;
 }
 
@@ -131,11 +133,10 @@ void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_fail
 void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
 		       struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE) {
-			core->hosts[i].ended_here = core->stops > 0;
-			wrk_host_kill(core, &core->hosts[i], failure, why, actions);
-		}
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
+		host->ended_here = core->stops > 0;
+		wrk_host_kill(core, host, failure, why, actions);
+	}
 }
 
 /* Ends a host in order, or kills it when it has not ended by then. */
@@ -159,10 +160,8 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, bool is_lost, int64_t now_ns,
 	const char *why = is_lost ? "its driver was lost" : "its workerd was told to end";
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state == WRK_HOST_NONE || (host->stop_requested && !is_lost))
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
+		if (host->stop_requested && !is_lost)
 			continue;
 		count++;
 		host->ended_here = true;
@@ -231,11 +230,9 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 			(unsigned long long)message->epoch);
 		return;
 	}
-	for (uint32_t i = 0; i < core->slot_count && host == NULL; i++)
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX && host == NULL; i++)
 		if (core->hosts[i].state == WRK_HOST_NONE)
 			host = &core->hosts[i];
-	if (host == NULL && core->slot_count < WRK_HOSTS_MAX)
-		host = &core->hosts[core->slot_count];
 	if (core->stops > 0)
 		refusal = wrk_text(actions, "worker %s has been told to end", core->config.name);
 	else if (core->config.once && core->served && core->served_run != message->run)
@@ -315,7 +312,7 @@ static void take_failure(struct wrk_core *core, struct wrk_host *host,
 void wrk_host_request(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		      struct wrk_actions *actions)
 {
-	struct wrk_host *host = host_of_epoch(core, message);
+	struct wrk_host *host = wrk_host_of(core, message);
 
 	if (host == NULL) { /* it may just have ended: no fault of the driver */
 		wrk_log(actions, FRAGI_LOG_DEBUG,
@@ -499,7 +496,7 @@ static void not_spawned(struct wrk_core *core, struct wrk_host *host, const char
 void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		    struct wrk_actions *actions)
 {
-	struct wrk_host *host = host_by_id(core, event->host);
+	struct wrk_host *host = wrk_host_by_id(core, event->host);
 
 	if (host == NULL)
 		return;
@@ -560,11 +557,7 @@ static int64_t silent_at(const struct wrk_core *core, const struct wrk_host *hos
 
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
-			continue;
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		if (now_ns >= host->kill_at_ns) {
 			wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
@@ -584,10 +577,8 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 {
 	int64_t deadline = INT64_MAX;
 
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
-
-		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
+		if (host->state == WRK_HOST_KILLED)
 			continue;
 		if (host->kill_at_ns < deadline)
 			deadline = host->kill_at_ns;

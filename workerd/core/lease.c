@@ -42,45 +42,38 @@ void wrk_lease_sent(struct wrk_core *core, int64_t at_ns)
 	core->lease_sent_ns = at_ns;
 }
 
-static void renew(struct wrk_core *core, int64_t heard_ns)
+/* The driver has heard what was sent at that time. */
+static void note_heard(struct wrk_core *core, int64_t heard_ns)
 {
-	if (heard_ns <= core->lease_from_ns || heard_ns > core->lease_sent_ns)
-		return;
-	core->lease_from_ns = heard_ns;
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].is_renewed)
-			hold_until(core, &core->hosts[i]);
+	if (heard_ns > core->lease_from_ns && heard_ns <= core->lease_sent_ns)
+		core->lease_from_ns = heard_ns;
 }
 
 void wrk_lease_welcome(struct wrk_core *core)
 {
 	core->driver_leaves = false;
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		core->hosts[i].is_renewed = false;
-	renew(core, core->lease_sent_ns);
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		host->is_renewed = false;
+	note_heard(core, core->lease_sent_ns);
 }
 
 void wrk_lease_beat(struct wrk_core *core, const struct fw_beat *beat)
 {
 	core->driver_leaves = core->driver_leaves || beat->leaves;
-	renew(core, beat->heard_ns);
-	for (uint32_t i = 0; beat->leaves && i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].is_renewed)
-			hold_until(core, &core->hosts[i]);
+	note_heard(core, beat->heard_ns);
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->is_renewed)
+			hold_until(core, host);
 }
 
 void wrk_lease_adopted(struct wrk_core *core, const struct fw_message *message)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
+	struct wrk_host *host = wrk_host_of(core, message);
 
-		if (host->state == WRK_HOST_NONE || host->connection != core->connection ||
-		    host->run != message->run || host->number != message->host ||
-		    host->epoch != message->epoch)
-			continue;
-		host->is_renewed = true;
-		hold_until(core, host);
-	}
+	if (host == NULL)
+		return;
+	host->is_renewed = true;
+	hold_until(core, host);
 }
 
 const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_create *create,
@@ -109,9 +102,8 @@ static uint32_t looked_at(const struct wrk_core *core, int64_t now_ns)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		count += core->hosts[i].state != WRK_HOST_NONE &&
-			 now_ns < core->hosts[i].look_until_ns;
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		count += now_ns < host->look_until_ns;
 	return count;
 }
 
@@ -133,26 +125,19 @@ struct fw_message *wrk_lease_message(const struct wrk_core *core, const struct w
  */
 void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state != WRK_HOST_NONE && host->state != WRK_HOST_KILLED &&
-		    is_over(core, host))
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (is_over(core, host))
 			wrk_host_kill(core, host, FRAGI_FAILURE_LEASE_ENDED,
 				      why_over(host, actions), actions);
-	}
 }
 
 int64_t wrk_lease_deadline_ns(const struct wrk_core *core)
 {
 	int64_t deadline_ns = INT64_MAX;
 
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
-
-		if (host->state != WRK_HOST_NONE && host->state != WRK_HOST_KILLED &&
-		    host->lease_ns > 0 && host->lease_until_ns < deadline_ns)
+	for (const struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->state != WRK_HOST_KILLED && host->lease_ns > 0 &&
+		    host->lease_until_ns < deadline_ns)
 			deadline_ns = host->lease_until_ns;
-	}
 	return deadline_ns;
 }

@@ -38,10 +38,10 @@ static uint32_t allowance(struct wrk_host *host, int64_t now_ns)
 	return WRK_LINES_BURST - host->lines_used;
 }
 
-static const char *copy(struct wrk_actions *actions, struct fragi_span span, size_t size_max)
+static const char *copy(struct wrk_actions *actions, struct fragi_span span)
 {
 	char *text = fragi_arena_strndup(&actions->arena, span.text != NULL ? span.text : "",
-					 span.length < size_max ? span.length : size_max);
+					 span.length);
 
 	if (text == NULL)
 		actions->out_of_memory = true;
@@ -51,7 +51,7 @@ static const char *copy(struct wrk_actions *actions, struct fragi_span span, siz
 /* A name that it cannot have is none. */
 static const char *name_of(struct wrk_actions *actions, struct fragi_span span)
 {
-	const char *name = copy(actions, span, FRAG_NAME_MAX + 1);
+	const char *name = copy(actions, span);
 
 	return fragi_name_is_valid(name) ? name : "";
 }
@@ -68,7 +68,7 @@ static void read_line(const char *line, struct fw_line *row, struct wrk_actions 
 		.level = (uint32_t)entry.level,
 		.fragment = name_of(actions, entry.fragment),
 		.op = name_of(actions, entry.op),
-		.text = copy(actions, (struct fragi_span){text, strlen(text)}, sizeof(text)),
+		.text = copy(actions, (struct fragi_span){text, strlen(text)}),
 	};
 }
 

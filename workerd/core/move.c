@@ -62,15 +62,11 @@ static void promote(struct wrk_host *host, struct wrk_actions *actions)
 /* NULL: it is not here. */
 static struct wrk_host *find(struct wrk_core *core, const struct fw_message *message)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
+	struct wrk_host *host = wrk_host_of(core, message);
 
-		if ((host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) &&
-		    host->connection == core->connection && host->run == message->run &&
-		    host->number == message->host && host->epoch == message->epoch)
-			return host;
-	}
-	return NULL;
+	return host != NULL && (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING)
+		       ? host
+		       : NULL;
 }
 
 void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,

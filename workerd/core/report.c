@@ -421,12 +421,11 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 
 void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		const struct wrk_kept *kept = kept_of(core, host->run, host->number);
 
 		/* The others are of a run that is over, and being killed. */
-		if (host->state == WRK_HOST_NONE || kept == NULL)
+		if (kept == NULL)
 			continue;
 		if (kept->create.message == NULL) { /* the driver would not hear of it */
 			wrk_host_kill(core, host, FRAGI_FAILURE_DRIVER_LOST,

@@ -393,9 +393,9 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
  */
 static void end_hosts_of(struct wrk_core *core, uint64_t run, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].run == run)
-			wrk_host_kill(core, &core->hosts[i], FRAGI_FAILURE_DRIVER_LOST,
+	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;)
+		if (host->run == run)
+			wrk_host_kill(core, host, FRAGI_FAILURE_DRIVER_LOST,
 				      "its application has ended", actions);
 }
 

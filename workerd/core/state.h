@@ -230,6 +230,12 @@ void wrk_source_report(const struct wrk_kept *kept, uint32_t most, struct fw_hos
 
 /* host.c */
 extern const struct fragi_machine wrk_host_machine;
+/* The next host that is there, in the order of their slots; NULL: none. after: NULL: the first */
+struct wrk_host *wrk_host_next(const struct wrk_core *core, const struct wrk_host *after);
+/* NULL: there is none */
+struct wrk_host *wrk_host_by_id(const struct wrk_core *core, uint32_t id);
+/* The host of the present session that the message is about; NULL: there is none. */
+struct wrk_host *wrk_host_of(const struct wrk_core *core, const struct fw_message *message);
 void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		     struct wrk_actions *actions);
 /* A frame of the driver for a host. */
