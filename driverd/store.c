@@ -189,7 +189,7 @@ static int lock_folder(struct drv_store *store, struct frag_err *err)
 /* A file holds the space, which the records that need it get when it becomes shorter. */
 static int reserve(struct drv_store *store, size_t bytes)
 {
-	int fd, r = 0;
+	int fd, r;
 
 	if (bytes == 0)
 		return unlinkat(store->folder, RESERVE, 0) == 0 || errno == ENOENT ? 0 : -errno;

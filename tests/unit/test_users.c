@@ -89,6 +89,7 @@ Test(users, the_group_counts_only_for_a_daemon_in_it)
 	users.has_group = true;
 	users.group = 1; /* of the user daemon */
 	cr_expect(fw_users_allow(&users, 1));
+	cr_expect_not(fw_users_allow(&users, 2), "the user bin is not in it");
 	cr_expect_not(fw_users_allow(&users, 54321), "a user without a name is in no group");
 	users.has_group = false;
 	cr_expect_not(fw_users_allow(&users, 1));
