@@ -3,12 +3,16 @@
 #include "../expected.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/trace.h>
+#include <wire/frame.h>
 #include <workerd/driver.h>
 
 /*
@@ -271,5 +275,96 @@ Test(worker_driver, what_comes_of_what_is_done)
 	show_log(log);
 	fclose(out);
 	expected_compare("worker/driver", text);
+	free(text);
+}
+
+/* Bytes that wait in this end's kernel for the driver, which reads nothing. */
+static int waiting(void)
+{
+	int bytes;
+
+	uv_run(&loop, UV_RUN_NOWAIT);
+	cr_assert_eq(ioctl(wrk_driver_fd(driver), SIOCOUTQ, &bytes), 0);
+	return bytes;
+}
+
+static void send_tapped(uint32_t tap, const void *bytes, uint32_t size)
+{
+	wrk_driver_send(driver,
+			&(struct fw_message){.kind = FW_HOST_TAPPED, .tapped = {tap, bytes, size}});
+}
+
+/* Reads all that has come, and sums up what was tapped. */
+static void read_all(uint64_t bytes_of[3])
+{
+	static uint8_t bytes[1u << 20];
+	struct fw_reader reader;
+	struct fw_message *message;
+	const uint8_t *frame;
+	size_t size;
+	ssize_t n;
+
+	fw_reader_init(&reader, FW_FRAME_MAX);
+	do {
+		uv_run(&loop, UV_RUN_NOWAIT);
+		n = recv(peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		cr_assert(n <= 0 || fw_reader_feed(&reader, bytes, (size_t)n, 1) == 0);
+		while (fw_reader_next(&reader, &frame, &size, NULL) > 0) {
+			cr_assert_eq(fw_decode(frame, size, &message, NULL), 0);
+			if (message->kind == FW_HOST_TAPPED)
+				bytes_of[message->tapped.tap] += message->tapped.size;
+			fw_message_free(message);
+		}
+	} while (n > 0 || waiting() > 0);
+	fw_reader_fini(&reader);
+}
+
+/* What people look at waits for nothing; a trace may fill the connection, and its end once more. */
+Test(worker_driver, what_is_tapped_waits_only_so_long)
+{
+	static uint8_t filler[1024];
+	static struct fragi_trace_chunk goes_on, ends;
+	struct fragi_trace_host host = {.host = 1, .end = FRAGI_TRACE_GOES_ON};
+	uint64_t bytes_of[3] = {0};
+	const uint32_t chunk_bytes = 64u << 10;
+	uint16_t port;
+	size_t size;
+	char *text;
+
+	out = open_memstream(&text, &size);
+	peer_fd = -1;
+	cr_assert_eq(uv_loop_init(&loop), 0);
+	port = listen_here();
+	cr_assert_eq(uv_poll_init(&loop, &listener, listen_fd), 0);
+	meet(port, NULL);
+	cr_assert(fragi_trace_add_host(&goes_on, &host, "f", "clock"));
+	host.end = FRAGI_TRACE_ENDS;
+	cr_assert(fragi_trace_add_host(&ends, &host, "f", "clock"));
+	while (waiting() < 8192)
+		wrk_driver_send(driver, &(struct fw_message){.kind = FW_HOST_SAVED,
+							     .saved = {0, filler, sizeof(filler)}});
+	for (int i = 0; i < 64; i++)
+		send_tapped(0, filler, 512);
+	cr_expect(waiting() > 16384 && waiting() < 17200, "%d", waiting());
+	for (int i = 0; i < 80; i++)
+		send_tapped(1, goes_on.bytes, chunk_bytes);
+	for (int i = 0; i < 80; i++)
+		send_tapped(2, ends.bytes, chunk_bytes);
+	wrk_driver_send(driver, &(struct fw_message){.kind = FW_HOST_SAVED,
+						     .saved = {0, filler, sizeof(filler)}});
+	read_all(bytes_of);
+	cr_expect(bytes_of[1] > 30 * chunk_bytes && bytes_of[1] <= 33 * chunk_bytes, "%d",
+		  (int)bytes_of[1]);
+	cr_expect(bytes_of[2] > 30 * chunk_bytes && bytes_of[2] <= 33 * chunk_bytes, "%d",
+		  (int)bytes_of[2]);
+	fprintf(out, "finish\n");
+	wrk_driver_finish(driver);
+	answer("goes");
+	end_connection();
+	uv_close((uv_handle_t *)&listener, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	cr_expect_eq(uv_loop_close(&loop), 0);
+	close(listen_fd);
+	fclose(out);
 	free(text);
 }
