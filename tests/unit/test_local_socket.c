@@ -217,3 +217,105 @@ Test(local_socket, a_path_that_is_too_long_is_reported)
 	cr_expect_eq(open_it(&local, &nobody_else), -ENAMETOOLONG);
 	drv_local_socket_close(&local);
 }
+
+static void expect_permissions(const struct fw_users *users, mode_t before, mode_t folder_mode,
+			       mode_t mode)
+{
+	struct drv_local_socket local;
+	int fd;
+
+	cr_assert(mkdir(folder, 0700) == 0 || errno == EEXIST);
+	cr_assert_eq(chmod(folder, before), 0);
+	fd = open_it(&local, users);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_expect_eq(mode_of(folder), folder_mode, "%o", mode_of(folder));
+	cr_expect_eq(mode_of(path), mode, "%o", mode_of(path));
+	drv_local_socket_close(&local);
+	close(fd);
+}
+
+/* Another driver may have let in others. */
+Test(local_socket, bits_of_the_folder_are_only_added)
+{
+	struct fw_user other = {4711, UINT32_MAX};
+	const struct fw_users group = {.has_group = true, .group = getegid()},
+			      both = {.items = &other,
+				      .count = 1,
+				      .has_group = true,
+				      .group = getegid()},
+			      named = {.items = &other, .count = 1};
+
+	expect_permissions(&nobody_else, 0755, 0755, 0600);
+	expect_permissions(&group, 0701, 0751, 0660);
+	expect_permissions(&named, 0744, 0755, 0666);
+	expect_permissions(&both, 0700, 0751, 0666);
+}
+
+/* Only root may give files to a group that it is not in. */
+Test(local_socket, folder_and_socket_are_given_to_the_group)
+{
+	const struct fw_users users = {.has_group = true, .group = 54321};
+	struct drv_local_socket local;
+	struct stat of_folder, of_socket;
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root can do so");
+	fd = open_it(&local, &users);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_assert(stat(folder, &of_folder) == 0 && lstat(path, &of_socket) == 0);
+	cr_expect(of_folder.st_gid == 54321 && of_socket.st_gid == 54321);
+	cr_expect(of_folder.st_uid == 0 && of_socket.st_uid == 0);
+	drv_local_socket_close(&local);
+	close(fd);
+}
+
+/* What counts is the first that can be used; nothing is made for the others. */
+Test(local_socket, the_folder_is_the_first_that_there_is)
+{
+	struct drv_local_socket local;
+	char other[128], expected[64];
+	int fd;
+
+	setenv("RUNTIME_DIRECTORY", "relative", 1);
+	fd = open_it(&local, &nobody_else);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_expect_str_eq(local.address.sun_path, path);
+	drv_local_socket_close(&local);
+	close(fd);
+	if (geteuid() != 0)
+		cr_skip_test("only root can make a folder of another user");
+	snprintf(other, sizeof(other), "%s/other", scratch);
+	cr_assert(mkdir(other, 0700) == 0 && chown(other, 65534, 65534) == 0);
+	setenv("XDG_RUNTIME_DIR", other, 1);
+	fd = open_it(&local, &nobody_else);
+	snprintf(expected, sizeof(expected), "/run/frag/7.sock");
+	cr_expect(fd < 0 || strcmp(local.address.sun_path, expected) == 0, "%s",
+		  local.address.sun_path);
+	drv_local_socket_close(&local);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The name, too, must fit behind the folder. */
+Test(local_socket, the_longest_path_has_room)
+{
+	struct drv_local_socket local;
+	const size_t most = sizeof(local.address.sun_path) - sizeof("/7.sock");
+	char value[sizeof(local.address.sun_path)];
+	int fd;
+
+	for (size_t length = most; length <= most + 1; length++) {
+		snprintf(value, sizeof(value), "%s/", scratch);
+		memset(value + strlen(value), 'x', length - strlen(value));
+		value[length] = '\0';
+		setenv("RUNTIME_DIRECTORY", value, 1);
+		fd = open_it(&local, &nobody_else);
+		cr_expect_eq(fd >= 0 ? 0 : fd, length == most ? 0 : -ENAMETOOLONG, "%zu: %s",
+			     length, err.text);
+		cr_expect_eq(strlen(local.address.sun_path), length == most ? most + 7 : 0);
+		drv_local_socket_close(&local);
+		if (fd >= 0)
+			close(fd);
+	}
+}
