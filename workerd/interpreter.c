@@ -21,30 +21,40 @@ static bool is_of_host(const struct fw_host_create *create, const char *fragment
 	return false;
 }
 
-/* Returns the first such module of the host's fragments, in arena; NULL: none. */
-static const char *find_module(const struct fw_host_create *create, struct fragi_arena *arena)
+/*
+ * Finds the first such module of the host's fragments, in arena; NULL: none. What is no graph has
+ * none: the host says so. Returns 0 or -ENOMEM.
+ */
+static int find_module(const struct fw_host_create *create, struct fragi_arena *arena,
+		       const char **out_module)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
 	struct fragi_source source;
-	const char *module, *found = NULL;
+	const char *module;
+	int r;
 
+	*out_module = NULL;
 	if (create->source_bytes == 0 ||
-	    memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL ||
-	    fragi_source_unpack(create->source, create->source_bytes, &source) < 0)
-		return NULL;
-	if (fragi_spec_parse(&source.source, &diag, &spec) == 0)
-		for (size_t i = 0; i < spec->fragment_count && found == NULL; i++) {
-			module = is_of_host(create, spec->fragments[i].name)
-					 ? fragi_spec_python_module(&spec->fragments[i])
-					 : NULL;
-			if (module != NULL)
-				found = fragi_arena_strdup(arena, module);
-		}
+	    memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL)
+		return 0;
+	r = fragi_source_unpack(create->source, create->source_bytes, &source);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = fragi_spec_parse(&source.source, &diag, &spec);
+	for (size_t i = 0; r == 0 && *out_module == NULL && i < spec->fragment_count; i++) {
+		module = is_of_host(create, spec->fragments[i].name)
+				 ? fragi_spec_python_module(&spec->fragments[i])
+				 : NULL;
+		if (module == NULL)
+			continue;
+		*out_module = fragi_arena_strdup(arena, module);
+		r = *out_module != NULL ? 0 : -ENOMEM;
+	}
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);
 	fragi_source_fini(&source);
-	return found;
+	return r == -ENOMEM ? r : 0;
 }
 
 bool wrk_interpreter_find(const char *name, char out_path[PATH_MAX])
@@ -71,10 +81,12 @@ int wrk_interpreter_choose(const struct fw_host_create *create, const char *pyth
 			   struct frag_err *err)
 {
 	static const char *const rest[] = {"-m", "frag.host", NULL};
-	const char *module = find_module(create, arena);
+	const char *module;
 	const char **arguments;
 	char program[PATH_MAX];
 
+	if (find_module(create, arena, &module) < 0)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 	if (module == NULL) {
 		*out_arguments = NULL;
 		return 0;
@@ -90,10 +102,9 @@ int wrk_interpreter_choose(const struct fw_host_create *create, const char *pyth
 			"cannot start a host for %.200s: there is no program %.200s; install it, or name another one (--python, FRAG_PYTHON)",
 			module, python);
 	arguments = fragi_arena_alloc(arena, (1 + FRAG_COUNT_OF(rest)) * sizeof(*arguments));
-	if (arguments == NULL)
-		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
-	arguments[0] = fragi_arena_strdup(arena, program);
-	if (arguments[0] == NULL)
+	if (arguments != NULL)
+		arguments[0] = fragi_arena_strdup(arena, program);
+	if (arguments == NULL || arguments[0] == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 	memcpy(arguments + 1, rest, sizeof(rest));
 	*out_arguments = (char *const *)(uintptr_t)arguments;

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/alloc.h>
+#include <driverd/core/core.h>
 #include <driverd/options.h>
+#include <wire/message.h>
 
 #include "../expected.h"
+#include "logged.h"
 
 /* driverd's command line and its two variables of time. */
 
@@ -202,7 +206,14 @@ static const char *const command_lines[] = {
 	"-vvq",
 	"-qq",
 	"--nothing",
+	"--expect-workers x",
+	"--insecure",
+	"--help",
+	"-h --address 10.0.0.1",
+	"--version --output xml",
 };
+
+static FILE *ignored;
 
 static void show_line(FILE *out, const char *line)
 {
@@ -214,14 +225,20 @@ static void show_line(FILE *out, const char *line)
 	snprintf(words, sizeof(words), "%s", line);
 	while (line[0] != '\0' && (argv[argc] = strsep(&rest, " ")) != NULL)
 		argc++;
-	r = drv_options_parse(&o, argc, argv, &err);
 	fprintf(out, "driverd %s\n", line);
+	logged_begin();
+	r = drv_options_parse(&o, argc, argv, &err);
+	logged_end(ignored);
+	if (r > 0)
+		fprintf(out, "  has printed what it was asked for\n");
 	if (r < 0)
 		fprintf(out, "  %s: %s\n", strerrorname_np(-r), err.text);
-	else
-		fprintf(out, "  %s:%u-%u%s%s\n", o.address.host, o.address.port,
+	if (r == 0)
+		fprintf(out, "  %s:%u-%u%s%s%s\n", o.address.host, o.address.port,
 			o.address.port_last, o.insecure ? " insecure" : "",
+			o.users.insecure ? ", takes anybody" : "",
 			o.encrypt_data ? " encrypts" : "");
+	cr_expect(r != 0 || o.tls.is_server);
 	if (r == 0 && o.app != NULL)
 		fprintf(out, "  app %s, start timeout %lld\n", o.app,
 			(long long)o.start_timeout_ns);
@@ -265,6 +282,8 @@ Test(driver_options, command_lines)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
+	ignored = fopen("/dev/null", "w");
+	cr_assert_not_null(ignored);
 	clearenv();
 	for (size_t i = 0; i < sizeof(command_lines) / sizeof(command_lines[0]); i++)
 		show_line(out, command_lines[i]);
@@ -280,7 +299,63 @@ Test(driver_options, command_lines)
 	}
 	if (writes != NULL)
 		setenv("FRAG_TEST_WRITE_EXPECTED", "1", 1);
+	fclose(ignored);
 	fclose(out);
 	expected_compare("driver/command_lines", text);
 	free(text);
+}
+
+/* So many names, each of so many letters. */
+static int parse_names(size_t count, size_t length, struct drv_options *options,
+		       struct frag_err *err)
+{
+	char *list = malloc(count * (length + 1)),
+	     *argv[] = {(char *)(uintptr_t) "driverd", (char *)(uintptr_t) "--expect-workers", list,
+			NULL};
+	int r;
+
+	memset(list, 'n', count * (length + 1));
+	for (size_t i = 1; i <= count; i++)
+		list[i * (length + 1) - 1] = i < count ? ',' : '\0';
+	*err = (struct frag_err)FRAG_ERR_INIT;
+	r = drv_options_parse(options, 3, argv, err);
+	free(list);
+	return r;
+}
+
+Test(driver_options, expected_workers_are_so_many_and_their_names_so_long)
+{
+	static const struct {
+		size_t count, length;
+		bool are_taken;
+	} rows[] = {{1, FW_WORKER_NAME_MAX, true},
+		    {1, FW_WORKER_NAME_MAX + 1, false},
+		    {DRV_WORKERS_MAX, 1, true},
+		    {DRV_WORKERS_MAX + 1, 1, false}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct drv_options options;
+		struct frag_err err;
+		int r = parse_names(rows[i].count, rows[i].length, &options, &err);
+
+		cr_expect_eq(r, rows[i].are_taken ? 0 : -EINVAL, "%zu: %s", i, err.text);
+		cr_expect(r < 0 || options.expected.count == rows[i].count);
+		drv_options_fini(&options);
+	}
+}
+
+Test(driver_options, short_memory_is_reported)
+{
+	for (int64_t skip = 0, failed = 1; failed > 0; skip++) {
+		struct drv_options options;
+		struct frag_err err = FRAG_ERR_INIT;
+		int r;
+
+		fragi_alloc_fail_after(skip, 1);
+		r = parse(ARGS("--expect-workers", "a,b", "--allow-user", "54321"), &options, &err);
+		failed = fragi_alloc_fail_off();
+		cr_expect(r == (failed > 0 ? -ENOMEM : 0) || (failed > 0 && r == 0), "%d", r);
+		cr_expect(r < 0 || options.expected.count == 2);
+		drv_options_fini(&options);
+	}
 }
