@@ -18,17 +18,22 @@
 
 #define KEY_FILE_MAX ((size_t)64 << 10)
 
-static int fail(struct frag_err *err, int code, const char *what, const char *path)
+static int fail_by(unsigned long error, struct frag_err *err, const char *what, const char *path)
 {
-	unsigned long error = ERR_peek_last_error();
 	const char *why = ERR_reason_error_string(error);
 
 	if (ERR_GET_LIB(error) == ERR_LIB_SYS)
 		why = frag_strerror(-ERR_GET_REASON(error));
-	fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, code, "cannot use %s as %s: %s", path,
-		       what, why != NULL ? why : "it is not in PEM format");
+	fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, -EINVAL, "cannot use %s as %s: %s",
+		       path, what, why != NULL ? why : "it is not in PEM format");
 	ERR_clear_error();
-	return code;
+	return -EINVAL;
+}
+
+/* The first error since ERR_clear_error is the reason: those after it only pass it on. */
+static int fail(struct frag_err *err, const char *what, const char *path)
+{
+	return fail_by(ERR_peek_error(), err, what, path);
 }
 
 /* A key with a password would need somebody who types it at every start. */
@@ -58,8 +63,8 @@ static int load_key(SSL_CTX *ssl, const char *path, struct frag_err *err)
 		bio = BIO_new_mem_buf(text, (int)size);
 		key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
 		if (key == NULL || SSL_CTX_use_PrivateKey(ssl, key) != 1)
-			r = fail(
-				err, -EINVAL,
+			r = fail_by(
+				ERR_peek_last_error(), err,
 				"the key of the certificate (without a password, of that certificate)",
 				path);
 	}
@@ -101,7 +106,7 @@ int fw_certificate_left_s(const char *file, int64_t *out_left_s, struct frag_err
 	if (SSL_CTX_use_certificate_chain_file(ssl, file) == 1)
 		*out_left_s = fw_certificates_left_s(ssl);
 	else
-		r = fail(err, -EINVAL, "the certificate (--cert)", file);
+		r = fail(err, "the certificate (--cert)", file);
 	SSL_CTX_free(ssl);
 	return r;
 }
@@ -122,12 +127,13 @@ int fw_certificates_load(SSL_CTX *ssl, const struct fw_tls_config *config, struc
 	}
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ssl, config->certificate) != 1)
-		return fail(err, -EINVAL, "the certificate (--cert)", config->certificate);
+		return fail(err, "the certificate (--cert)", config->certificate);
 	r = load_key(ssl, config->certificate_key, err);
 	if (r < 0)
 		return r;
+	ERR_clear_error();
 	if (SSL_CTX_load_verify_file(ssl, config->ca) != 1)
-		return fail(err, -EINVAL, "the authority's certificate (--ca)", config->ca);
+		return fail(err, "the authority's certificate (--ca)", config->ca);
 	if (fw_certificates_left_s(ssl) > 0)
 		return 0;
 	print_date(X509_get0_notAfter(SSL_CTX_get0_certificate(ssl)), date, sizeof(date));
