@@ -202,6 +202,15 @@ def in_expression(source, tokens, first, last, skip):
             yield from swapped(source, tokens, i + 1)
 
 
+def ends_switch(tokens, last):
+    """Whether the statement is the last one of a switch, where `break` does nothing."""
+    closing = tokens[last + 1]
+    if closing.text != "}" or closing.partner is None or tokens[closing.partner - 1].text != ")":
+        return False
+    head = tokens[closing.partner - 1].partner
+    return head is not None and tokens[head - 1].text == "switch"
+
+
 def opened_before(tokens, i):
     """The bracket that is open around a token."""
     while i > 0:
@@ -247,6 +256,10 @@ def of_statement(source, tokens, first, last, skip):
         # `i = 0` of a for is a constant like others.
         yield from in_expression(source, tokens, first + 2, last - 1, skip)
         return
+    if words == ["break", ";"] and ends_switch(tokens, last):
+        return
+    if words[:3] == ["(", "void", ")"] and len(words) == 5 and tokens[first + 3].kind == "word":
+        return  # says that a name may be unused
     if words[0] in ("break", "continue", "goto"):
         yield "dropped statement", tokens[first].start, tokens[last].start, ""
         return

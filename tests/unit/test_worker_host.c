@@ -497,6 +497,24 @@ Test(worker_host, a_host_speaks_for_itself_alone)
 	}
 }
 
+Test(worker_host, a_request_names_its_host_by_all_its_numbers)
+{
+	for (int field = 0; field < 4; field++) {
+		struct fw_message message = host_frame(FW_HOST_START);
+
+		finish();
+		start_with_host(false, 1);
+		message.run += field == 1;
+		message.host += field == 2;
+		message.epoch += field == 3;
+		from_driver(&message);
+		cr_expect_eq(did(WRK_DO_SEND_HOST) != NULL, field == 0, "field %d", field);
+		message.kind = FW_HOST_SAVED;
+		from_driver(&message);
+		cr_expect_eq(did(WRK_DO_TAKE_SAVED) != NULL, field == 0, "field %d", field);
+	}
+}
+
 Test(worker_host, long_names_of_fragments_are_cut)
 {
 	const char *many[20];

@@ -23,16 +23,20 @@ static void host_says(enum fw_kind kind)
 	from_host(&message);
 }
 
+static bool keeps_hosts; /* the driver */
+
 /* To where a host runs, whose page is sampled. */
 static void live_up_to_a_host(void)
 {
 	struct fw_op_stats ops[] = {{.ticks = 3}, {.ticks = 17, .running = true}};
 	struct fw_host_stats stats = {.ops = ops, .op_count = 2};
-	struct fw_message create = create_of(7, 1, 1), wire = host_frame(FW_HOST_WIRE);
+	struct fw_message create = create_of(7, 1, 1), wire = host_frame(FW_HOST_WIRE),
+			  kept = welcome;
 
-	make_started(true);
+	make_started(!keeps_hosts);
 	connected("127.0.0.1");
-	from_driver(&welcome);
+	kept.welcome.keeps_hosts = keeps_hosts;
+	from_driver(&kept);
 	from_driver(&create);
 	spawned(seen_host);
 	host_says(FW_HOST_PREPARED);
@@ -68,6 +72,24 @@ static void end_by_a_lost_driver(void)
 	exited(0, SIGKILL, true);
 }
 
+/* What is kept of its hosts is reported to the driver that has come back. */
+static void end_after_a_report(void)
+{
+	struct fw_message kept = welcome;
+
+	keeps_hosts = true;
+	live_up_to_a_host();
+	exited(1, 0, true);
+	driver_lost("connection reset");
+	now += WRK_BACKOFF_HOSTS_NS;
+	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
+	connected("127.0.0.1");
+	kept.welcome.keeps_hosts = true;
+	from_driver(&kept);
+	keeps_hosts = false;
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
+}
+
 static void end_by_a_refusal(void)
 {
 	struct fw_message create = create_of(7, 1, 1);
@@ -89,7 +111,8 @@ Test(worker_memory, every_failure_is_told, .timeout = 300)
 	} lives[] = {{end_by_a_crash, 1},
 		     {end_by_an_order, 0},
 		     {end_by_a_lost_driver, 3},
-		     {end_by_a_refusal, 0}};
+		     {end_by_a_refusal, 0},
+		     {end_after_a_report, 0}};
 	int64_t told = 0;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(lives); i++) {

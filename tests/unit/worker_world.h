@@ -77,6 +77,7 @@ static inline int step(struct wrk_event event)
 	int r;
 
 	wrk_actions_reset(&actions);
+	cr_expect(actions.arena.used_bytes == 0 && actions.completed.kind == 0);
 	if (broken)
 		return 0;
 	r = step_core(&event);

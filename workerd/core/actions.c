@@ -109,6 +109,5 @@ void wrk_actions_fini(struct wrk_actions *actions)
 {
 	fragi_free(actions->items);
 	fragi_arena_fini(&actions->arena);
-	explicit_bzero(&actions->completed, sizeof(actions->completed));
-	memset(actions, 0, sizeof(*actions));
+	explicit_bzero(actions, sizeof(*actions));
 }

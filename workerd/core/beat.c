@@ -34,7 +34,7 @@ bool wrk_beat_reads_first(const struct wrk_core *core, int64_t real_now_ns)
 		due_ns = deadline_ns > seen_ns ? deadline_ns : seen_ns,
 		busy_ns = real_now_ns - fragi_awake_to_real(&core->clock, core->beat_at_ns);
 
-	if (seen_ns != 0 && due_ns < real_now_ns - core->beat_ns)
+	if (due_ns < real_now_ns - core->beat_ns)
 		return true;
 	return wrk_beat_is_sent(core) && busy_ns > core->beat_ns && busy_ns > core->dead_ns / 2;
 }

@@ -87,7 +87,7 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 				     const char **out_deed)
 {
 	char limit[FRAGI_AMOUNT_TEXT];
-	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
+	const char *abbreviation = sigabbrev_np(exited->signal);
 
 	if (host->stop_requested && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
 	    host->why_failure == FRAGI_FAILURE_NONE)

@@ -560,9 +560,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *a
 	for (struct wrk_host *host = NULL; (host = wrk_host_next(core, host)) != NULL;) {
 		if (now_ns >= host->kill_at_ns) {
 			wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
-			continue;
-		}
-		if (core->read_ns >= silent_at(core, host)) {
+		} else if (core->read_ns >= silent_at(core, host)) {
 			char why[128];
 
 			fragi_sentence(why, sizeof(why),

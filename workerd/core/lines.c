@@ -31,7 +31,7 @@ static uint32_t allowance(struct wrk_host *host, int64_t now_ns)
 	if (back >= host->lines_used) {
 		host->lines_used = 0;
 		host->lines_at_ns = now_ns;
-	} else if (back > 0) {
+	} else {
 		host->lines_used -= (uint32_t)back;
 		host->lines_at_ns += back * line_ns;
 	}
