@@ -89,16 +89,15 @@ static unsigned int count_of(const char *line, const char *profile)
 
 void wrk_gpu_share_text(const char *parts, char out[static WRK_MIG_TEXT_MAX])
 {
-	unsigned int before = 0;
 	size_t used = 0;
 	struct part part;
 
 	out[0] = '\0';
 	for (const char *line = parts; line != NULL; line = next_line(line)) {
-		unsigned int all = count_of(
+		const unsigned int all = count_of(
 			parts, read_part(line, &part) && part.is_instance ? part.profile : "");
+		const unsigned int before = all - count_of(line, part.profile);
 
-		before = all - count_of(line, part.profile);
 		if (!part.is_instance || before != 0 || used >= WRK_MIG_TEXT_MAX - 40)
 			continue;
 		used += (size_t)snprintf(out + used, WRK_MIG_TEXT_MAX - used, "%s%s=%u",

@@ -172,6 +172,5 @@ void wrk_page_fini(struct wrk_page *page)
 	fw_stats_fini(&page->stats);
 	if (page->fd >= 0)
 		close(page->fd);
-	memset(page, 0, sizeof(*page));
 	page->fd = -1;
 }

@@ -151,7 +151,7 @@ static void on_timer(uv_timer_t *timer)
 
 	if (due == 0)
 		return;
-	if (now >= due && now - due > LATE_NS && !c->excused) {
+	if (now - due > LATE_NS && !c->excused) {
 		c->excused = true;
 		due = now + LATE_NS;
 	}

@@ -96,6 +96,30 @@ Test(control_group, a_host_gets_its_limits)
 	cr_expect_eq(groups.left_count, 2, "both still hold something");
 }
 
+/* The kernel takes no quota below a millisecond. */
+Test(control_group, a_limit_of_cores_is_a_quota)
+{
+	static const struct {
+		uint32_t limit;
+		const char *quota;
+	} rows[] = {{1, "1000 100000"},  {5, "1000 100000"},  {9, "1000 100000"},
+		    {10, "1000 100000"}, {11, "1100 100000"}, {30, "3000 100000"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wrk_control_groups groups;
+		struct frag_err err = FRAG_ERR_INIT;
+		int fd = -1;
+
+		init(&groups);
+		put("fs/frag.service/host-1/cpu.max", "");
+		cr_assert_eq(wrk_control_groups_make(&groups, rows[i].limit, 0, &fd, &err), 0, "%s",
+			     err.text);
+		cr_expect_str_eq(get("fs/frag.service/host-1/cpu.max"), rows[i].quota, "%u",
+				 rows[i].limit);
+		close(fd);
+	}
+}
+
 /* The file is read after the kernel has killed, and after the group is gone. */
 Test(control_group, what_the_kernel_killed_for_its_memory_is_known)
 {

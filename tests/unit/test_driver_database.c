@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <driverd/database.h>
+#include <driverd/database.c> /* for its codes */
 
 /* What a database gives back of what was written, and what it says of files that others changed. */
 static FILE *out;
@@ -169,4 +169,56 @@ Test(driver_database, files_that_others_changed)
 		drv_database_close(open_it());
 	}
 	end("driver/changed_files");
+}
+
+static void show_begin(struct drv_database *database, const char *what)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = drv_database_begin(database, &err);
+
+	fprintf(out, "%s\n", what);
+	show_error(r, err.text);
+	if (r == 0)
+		cr_expect_eq(drv_database_end(database, &err), 0);
+}
+
+Test(driver_database, a_file_that_is_gone_or_replaced_is_not_written)
+{
+	struct drv_database *database = open_it();
+
+	show_begin(database, "as it was");
+	cr_assert_eq(rename(at(DRV_DATABASE_FILE), at("elsewhere")), 0);
+	show_begin(database, "moved away");
+	cr_assert_eq(rename(at("elsewhere"), at(DRV_DATABASE_FILE)), 0);
+	show_begin(database, "moved back");
+	cr_assert_eq(unlink(at(DRV_DATABASE_FILE)), 0);
+	put(DRV_DATABASE_FILE, "another");
+	show_begin(database, "replaced");
+	show_begin(database, "again");
+	drv_database_close(database);
+	end("driver/moved_files");
+}
+
+Test(driver_database, codes_of_sqlite)
+{
+	static const int results[] = {SQLITE_OK,          SQLITE_ROW,      SQLITE_DONE,
+				      SQLITE_FULL,        SQLITE_READONLY, SQLITE_READONLY_DBMOVED,
+				      SQLITE_BUSY,        SQLITE_LOCKED,   SQLITE_NOMEM,
+				      SQLITE_IOERR_NOMEM, SQLITE_PERM,     SQLITE_AUTH,
+				      SQLITE_CORRUPT,     SQLITE_NOTADB,   SQLITE_ERROR,
+				      SQLITE_IOERR,       SQLITE_CANTOPEN, SQLITE_TOOBIG};
+	static const int codes[] = {-ENOSPC, -EDQUOT, -EIO, -EROFS, -EACCES, -EUCLEAN};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(results); i++)
+		fprintf(out, "%s: %s\n", sqlite3_errstr(results[i]),
+			code_of(NULL, results[i]) == 0
+				? "0"
+				: strerrorname_np(-code_of(NULL, results[i])));
+	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_expect_eq(drv_database_fail("/state", codes[i], &err), codes[i]);
+		show_error(codes[i], err.text);
+	}
+	end("driver/codes");
 }

@@ -302,6 +302,7 @@ Test(driver_shell, notices_that_wait_are_bounded)
 /* The core, and what the machine says. */
 static struct drv_machine machine;
 static time_t clock_s;
+static int64_t clock_offset_ns;
 static int folder_error;
 static int64_t left_s;
 
@@ -313,7 +314,8 @@ void drv_core_set_machine(struct drv_core *core, const struct drv_machine *own)
 
 void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns)
 {
-	(void)core, (void)realtime_offset_ns;
+	(void)core;
+	clock_offset_ns = realtime_offset_ns;
 }
 
 time_t time(time_t *out_s)
@@ -359,9 +361,11 @@ Test(driver_shell, facts_of_a_driver)
 		clock_s = steps[i].clock_s;
 		left_s = steps[i].left_s;
 		folder_error = steps[i].error;
+		clock_offset_ns = 0;
 		drv_facts_tell(&facts, NULL, steps[i].folder,
 			       steps[i].has_tls ? (const struct fw_tls *)&facts : NULL,
 			       steps[i].now_s * 1000000000);
+		cr_expect_gt(clock_offset_ns, INT64_C(1000000000000000000), "since 1970");
 		fprintf(out,
 			"at %d: since %" PRId64 ", disk %" PRIu64 ", free %" PRIu64
 			", certificate until %" PRId64 "\n",

@@ -16,6 +16,7 @@ static const char *text_of(uid_t user, const char *limits, char *out_why, size_t
 
 	for (; sscanf(limits, " %63s%n", one, &n) == 1; limits += n)
 		cr_assert_eq(wrk_host_limits_add(&rights.limits, one, NULL), 0);
+	memset(text, 'x', sizeof(text)); /* as it was before */
 	wrk_shared_memory(&rights, text, out_why, size);
 	return text;
 }

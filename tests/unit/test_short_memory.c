@@ -150,6 +150,7 @@ static int credentials(struct frag_err *err)
 	if (session != NULL)
 		own.tls->ops->end(session);
 	fw_credentials_close(&own);
+	fw_credentials_close(&own);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	fw_credentials_fini(&own);
 	return r;

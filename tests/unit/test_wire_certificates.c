@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
@@ -289,6 +290,7 @@ static void show_files(const char *what, const char *certificate, const char *ke
 	struct fw_tls *tls = NULL;
 	int r = fw_tls_create(&config, &tls, &err);
 
+	cr_expect_eq(ERR_peek_error(), 0, "another one would take it for its own");
 	fprintf(out, "%s: %s, class %s, ", what, r < 0 ? strerrorname_np(-r) : "taken",
 		fragi_failure_name(fragi_err_failure(&err)));
 	show(err.text);

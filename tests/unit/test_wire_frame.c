@@ -176,3 +176,20 @@ Test(wire_frame, a_reader_that_was_emptied_reads_again)
 	fw_reader_fini(&reader);
 	fw_reader_fini(&reader);
 }
+
+/* Time 0 means that no frame has begun. */
+Test(wire_frame, what_comes_at_time_zero_has_begun_all_the_same)
+{
+	uint8_t stream[64];
+	size_t whole = put_frame(stream, 4, 'a'), size;
+	struct fw_reader reader;
+	const uint8_t *bytes;
+
+	(void)put_frame(stream + whole, 9, 'b');
+	fw_reader_init(&reader, FW_FRAME_MAX);
+	cr_assert_eq(fw_reader_feed(&reader, stream, whole + 3, 0), 0);
+	cr_expect_eq(reader.frame_since_ns, 1);
+	cr_assert_eq(fw_reader_next(&reader, &bytes, &size, NULL), 1);
+	cr_expect_eq(reader.frame_since_ns, 1, "of the next one a part has come");
+	fw_reader_fini(&reader);
+}

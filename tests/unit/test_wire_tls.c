@@ -392,6 +392,7 @@ Test(wire_tls, a_stranger_sends_no_more_than_a_handshake_needs)
 		sent += sizeof(record);
 	}
 	cr_expect_eq(r, -EMSGSIZE);
+	cr_expect_str_eq(err.text, "it sent more than 64 KiB and has proven nothing");
 	cr_expect_leq(sent, (64 << 10) + sizeof(record));
 	end_fini(&server);
 }
