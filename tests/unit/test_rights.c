@@ -16,6 +16,7 @@
 #include <workerd/landlock.h>
 #include <workerd/rights.h>
 
+#include "logged.h"
 #include "scratch.h"
 
 #define NEWEST 7
@@ -214,4 +215,103 @@ Test(rights, a_limit_may_be_more_than_that_of_the_worker)
 	cr_expect_eq(wrk_host_limits_add(&limits, "core=4097", &err), may ? 0 : -EPERM);
 	cr_assert_eq(getrlimit(RLIMIT_CORE, &after), 0);
 	cr_expect_eq(memcmp(&before, &after, sizeof(before)), 0);
+}
+
+/* What is logged, from top on, with the name of the scratch folder left out. */
+static void expect_logged(const struct wrk_rights *rights, const char *expected)
+{
+	char *text, *at_scratch;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	logged_begin();
+	wrk_rights_log(rights);
+	logged_end(out);
+	fclose(out);
+	while ((at_scratch = strstr(text, scratch)) != NULL)
+		memmove(at_scratch, at_scratch + strlen(scratch),
+			strlen(at_scratch + strlen(scratch)) + 1);
+	cr_expect_str_eq(text, expected, "%s", text);
+	free(text);
+}
+
+Test(rights, what_hosts_may_do_is_logged)
+{
+	static char folders[512];
+	const char *folder = folders;
+	struct fragi_texts allow = {.items = &folder, .count = 1};
+	struct wrk_rights_config config = {.allow_write = &allow, .host_user = "someone"};
+	struct wrk_rights rights = {.config = &config,
+				    .landlock_abi = 7,
+				    .seccomp = {.denied = 40},
+				    .user = {.uid = 7, .name = "someone"}};
+
+	snprintf(folders, sizeof(folders), "%s:%s", at("app"), at("work"));
+	expect_logged(
+		&rights,
+		"  logs info  worker: hosts run as someone, without privileges; they may write below /app, /work only; system calls refused to them: 40\n");
+	config.library_path = at("app/lib");
+	rights.seccomp_refused = -EINVAL;
+	rights.landlock_abi = -ENOSYS;
+	expect_logged(
+		&rights,
+		"  logs info  worker: hosts run as someone, without privileges; they may write wherever their user may; system calls refused to them: none\n"
+		"  logs warn  worker: this kernel lacks filters of system calls (seccomp: invalid argument): hosts may make any\n"
+		"  logs warn  worker: this kernel lacks Landlock (Function not implemented): hosts may write wherever their user may\n"
+		"  logs warn  worker: hosts may write below /app, and graphs may name libraries of /app/lib: a driver can bring code of its own that way; keep the two apart\n");
+	config.library_path = config.host_user = NULL;
+	config.app_root = at("work");
+	folder = "/none";
+	rights.seccomp_refused = 0;
+	rights.landlock_abi = 7;
+	rights.user.uid = 0;
+	expect_logged(
+		&rights,
+		"  logs info  worker: hosts run as someone, without privileges; they may write below /none only; system calls refused to them: 40\n"
+		"  logs warn  worker: hosts run as root: what operators do to files is not limited to a user; start workerd as another user, or give it --host-user NAME (root if that is meant)\n");
+	config.host_user = "root";
+	allow.count = 0;
+	config.app_root = NULL;
+	expect_logged(
+		&rights,
+		"  logs info  worker: hosts run as someone, without privileges; they may write nowhere; system calls refused to them: 40\n");
+}
+
+/* What is missing may be made later; what others may change is refused, with its flag. */
+Test(rights, folders_that_others_may_write_bring_no_libraries)
+{
+	static const struct {
+		const char *flag;
+		bool is_library, is_ucx, is_python;
+	} rows[] = {{"--library-path", true, false, false},
+		    {"--ucx", false, true, false},
+		    {"--python", false, false, true}};
+	struct fragi_texts none = {0};
+
+	mkdir(at("open"), 0700);
+	put("open/py", "");
+	cr_assert_eq(chmod(at("open/py"), 0755), 0);
+	for (int is_open = 0; is_open < 2; is_open++) {
+		cr_assert_eq(chmod(at("open"), is_open ? 0777 : 0755), 0);
+		for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+			char library[600], start[64];
+			const struct wrk_rights_config config = {
+				.allow_write = &none,
+				.host_limits = &none,
+				.library_path = rows[i].is_library ? library : NULL,
+				.ucx_folder = rows[i].is_ucx ? at("open") : NULL,
+				.python = rows[i].is_python ? at("open/py") : NULL};
+			struct frag_err err = FRAG_ERR_INIT;
+			struct wrk_rights rights;
+
+			snprintf(library, sizeof(library), "%s:%s", at("none"), at("open"));
+			snprintf(start, sizeof(start), "%s: workerd does not rely on ",
+				 rows[i].flag);
+			cr_expect_eq(wrk_rights_init(&rights, &config, &err), is_open ? -EPERM : 0,
+				     "%s", rows[i].flag);
+			cr_expect(!is_open || strncmp(err.text, start, strlen(start)) == 0, "%s",
+				  err.text);
+			wrk_rights_fini(&rights);
+		}
+	}
 }

@@ -2,9 +2,11 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include <wire/message.h>
 #include <workerd/options.h>
 
 #include "../expected.h"
+#include "logged.h"
 
 /* All that comes of command lines of workerd, as recorded. */
 static FILE *out;
@@ -146,4 +148,37 @@ Test(worker_options, what_comes_of_command_lines)
 	fclose(out);
 	expected_compare("worker/options", text);
 	free(text);
+}
+
+static void expect_printed(const char *flag, const char *more, const char *expected)
+{
+	char *argv[] = {(char *)(uintptr_t) "workerd", (char *)(uintptr_t)flag,
+			(char *)(uintptr_t)more, NULL};
+	struct wrk_options options;
+	struct frag_err err = FRAG_ERR_INIT;
+	char *text;
+	size_t size;
+
+	out = open_memstream(&text, &size);
+	logged_begin();
+	cr_expect_eq(wrk_options_parse(&options, more != NULL ? 3 : 2, argv, &err), 1, "%s",
+		     err.text);
+	logged_end(out);
+	fclose(out);
+	cr_expect_eq(strncmp(text, expected, strlen(expected)), 0, "%s", text);
+	wrk_options_fini(&options);
+	free(text);
+}
+
+/* What the machine has differs. */
+Test(worker_options, what_is_asked_for_is_printed)
+{
+	char version[128];
+
+	snprintf(version, sizeof(version), "  prints workerd %s, protocol %d.%d\n", FRAG_VERSION,
+		 FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+	expect_printed("--version", NULL, version);
+	strcat(version, "  prints this worker offers cpu ");
+	expect_printed("--version", "-v", version);
+	expect_printed("--help", NULL, "  prints ");
 }

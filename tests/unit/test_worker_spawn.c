@@ -132,6 +132,41 @@ Test(worker_spawn, the_socket_is_3_the_ledger_4_the_note_5_and_what_is_saved_6)
 	cr_expect_eq(status, 0);
 }
 
+/* Its first argument is what ps shows. */
+Test(worker_spawn, a_program_gets_its_arguments)
+{
+	char *arguments[] = {(char *)(uintptr_t) "shown",
+			     (char *)(uintptr_t) "-c",
+			     (char *)(uintptr_t) "tr '\\0' '|' </proc/$$/cmdline; exit $3",
+			     (char *)(uintptr_t) "x",
+			     (char *)(uintptr_t) "y z",
+			     (char *)(uintptr_t) "",
+			     (char *)(uintptr_t) "9",
+			     NULL};
+	char *environment[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
+	int output[2], status = -1, number = -1;
+	struct child child = {.script = ""};
+	char core[128];
+
+	cr_assert_eq(pipe2(output, O_CLOEXEC), 0);
+	cr_assert_eq(wrk_spawn(&(struct wrk_spawn){.program = "/bin/sh",
+						   .arguments = arguments,
+						   .environment = environment,
+						   .control_fd = 0,
+						   .ledger_fd = 0,
+						   .note_fd = 0,
+						   .output_fd = output[1],
+						   .saved_fd = 0},
+			       &child.pid, &child.pidfd, NULL),
+		     0);
+	close(output[1]);
+	child.output = output[0];
+	wait_end(&child, &status, &number, core, sizeof(core));
+	cr_expect_eq(status, 9);
+	cr_expect(strncmp(output_of(&child), "shown|-c|tr ", 12) == 0, "%s", output_of(&child));
+	close(output[0]);
+}
+
 Test(worker_spawn, a_signal_is_told_apart_from_a_status)
 {
 	struct child child;
