@@ -89,10 +89,19 @@ $(B)/obj/tests/programs/unit/test_ucx_lives.o: ALL_CFLAGS += -Ilibfrag \
 $(B)/tests/unit/test_views: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter-out \
 	$(addprefix fragctl/,complete.c daemons.c driver.c driver_find.c local.c main.c run.c \
 	run_clients.c run_top.c top_screen.c) fragctl/web/%,$(FRAGCTL_SRC)))
+# The same of the verb trace, with figures that the test gives.
+$(B)/tests/unit/test_ctl_trace: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
+	service service_print table top_draw top_lines top_opened top_print top_window trace)
+# fragctl run by daemons, which the test plays.
+$(B)/tests/unit/test_ctl_daemons: $(patsubst %,$(B)/obj/fragctl/%.o,command daemons fail json \
+	run_top)
 # The same of the page in the browser, with a server that the test plays.
 $(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
 	metrics promise samples service service_print table tap top_draw top_lines top_opened \
 	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
+# What types print, of tables that the test has.
+$(B)/tests/unit/test_ctl_types: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail inspect_print \
+	json schema table)
 $(B)/tests/unit/test_filter: $(addprefix $(B)/obj/fragctl/,fail.o filter.o json.o)
 $(B)/tests/unit/test_doctor: $(patsubst %,$(B)/obj/fragctl/doctor_%.o,checks devices files memory \
 	network node rights time)
