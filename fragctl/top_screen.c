@@ -100,9 +100,8 @@ static void draw(struct screen *s)
 	for (uint32_t i = 0; i < lines.count && i < s->top.height; i++) {
 		attrset((int)attributes(lines.items[i].style));
 		mvaddstr((int)i, 0, lines.items[i].text);
-		if (lines.items[i].style == CTL_TOP_SELECTED)
-			for (int x = getcurx(stdscr); x < width - 1; x++)
-				addch(' ');
+		if (lines.items[i].style == CTL_TOP_SELECTED) /* the whole line */
+			mvchgat((int)i, 0, -1, A_REVERSE, 0, NULL);
 	}
 	attrset(A_NORMAL);
 	ctl_top_lines_free(&lines);

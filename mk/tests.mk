@@ -108,6 +108,10 @@ $(B)/tests/unit/test_doctor: $(patsubst %,$(B)/obj/fragctl/doctor_%.o,checks dev
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_opened.o \
 	top_print.o json.o table.o)
+# The same on a terminal, of which the test reads what ncurses holds.
+$(B)/tests/unit/test_top_screen: private ALL_LDFLAGS += -lncursesw -ltinfo
+$(B)/tests/unit/test_top_screen: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
+	service service_print table top_draw top_lines top_opened top_print top_screen top_window)
 
 $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
