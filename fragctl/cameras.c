@@ -65,21 +65,16 @@ static const char *fourcc_of(uint32_t format, char out[5])
 /* "White Balance, Automatic" is white_balance_automatic in the parameter controls. */
 static const char *control_name_of(const struct v4l2_queryctrl *q, char out[sizeof(q->name) + 1])
 {
-	bool is_pending = false;
 	size_t count = 0;
 
-	for (size_t i = 0; i < sizeof(q->name) && q->name[i] != '\0' && count < sizeof(q->name);
-	     i++) {
-		if (!isalnum(q->name[i])) {
-			is_pending = true;
-			continue;
-		}
-		if (is_pending)
-			out[count++] = '_';
-		is_pending = false;
-		if (count < sizeof(q->name))
+	for (size_t i = 0; i < sizeof(q->name) && q->name[i] != '\0'; i++) {
+		if (isalnum(q->name[i]))
 			out[count++] = (char)tolower(q->name[i]);
+		else if (count > 0 && out[count - 1] != '_')
+			out[count++] = '_';
 	}
+	if (count > 0 && out[count - 1] == '_')
+		count--;
 	out[count] = '\0';
 	return out;
 }

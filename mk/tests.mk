@@ -99,6 +99,8 @@ $(B)/tests/unit/test_ctl_daemons: $(patsubst %,$(B)/obj/fragctl/%.o,command daem
 $(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
 	metrics promise samples service service_print table tap top_draw top_lines top_opened \
 	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
+# Of devices that the test plays.
+$(B)/tests/unit/test_cameras: $(patsubst %,$(B)/obj/fragctl/%.o,begin cameras fail json)
 # What types print, of tables that the test has.
 $(B)/tests/unit/test_ctl_types: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail inspect_print \
 	json schema table)

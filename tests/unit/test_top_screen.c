@@ -84,7 +84,8 @@ static const struct script scripts[] = {
 	 "; key n; key e; key gain" ENTER "; key e; key gain=5" ESCAPE
 	 "; set ok; key e; key gain=6" ENTER "; key y; key " UP "; set gone; key egain=7" ENTER
 	 "y; set refused; key egain=8" ENTER "y; set closed; key egain=9" ENTER
-	 "y; set welcome; key egain=10" ENTER "y; get x; key e; get 9; key " ESCAPE "; key q; key q"},
+	 "y; set welcome; key egain=10" ENTER "y; get x; key e; get 9; key " ESCAPE
+	 "; key q; key q"},
 	{"an operator goes while it is typed", NULL,
 	 "get 1; key " DOWN DOWN DOWN DOWN "; key " ENTER "; key e; key ga; get x; key q"},
 	{"pauses", NULL, "get 1; key p; get x; get 2; get 1; key  ; get x; key p; get 1; key q"},
