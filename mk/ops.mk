@@ -72,6 +72,8 @@ $(B)/tests/operators/test_recorded $(B)/tests/operators/test_video_recorded: \
 # It runs the programs.
 $(B)/tests/shared/test_commands: | $(B)/bin/fragctl $(B)/libexec/frag/fraghost \
 	$(OPS:%=$(B)/lib/frag/plugins/lib%.so)
+# They know its types.
+$(B)/tests/unit/test_ctl_run $(B)/tests/unit/test_views: | $(B)/lib/frag/plugins/libbasic.so
 # vivid: the same operator with the kernel's virtual camera, in qemu; skipped where that is missing.
 .PHONY: vivid
 vivid:

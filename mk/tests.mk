@@ -92,6 +92,10 @@ $(B)/tests/unit/test_views: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter
 # The same of the verb trace, with figures that the test gives.
 $(B)/tests/unit/test_ctl_trace: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
 	service service_print table top_draw top_lines top_opened top_print top_window trace)
+# What fragctl run comes to, and the flags of all verbs: all but the ways that it runs in.
+$(B)/tests/unit/test_ctl_run: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter-out \
+	$(addprefix fragctl/,complete.c daemons.c local.c main.c run_clients.c run_top.c \
+	top_screen.c),$(FRAGCTL_SRC)))
 # fragctl run by daemons, which the test plays.
 $(B)/tests/unit/test_ctl_daemons: $(patsubst %,$(B)/obj/fragctl/%.o,command daemons fail json \
 	run_top)

@@ -30,6 +30,7 @@ static const char *const known[] = {
 	"FRAG_LISTEN",         "FRAG_HOST_NAME",    "FRAG_CONTROL",
 	"FRAG_TOKEN_FILE",     "FRAG_EVERY",        "FRAG_PYTHON",
 	"FRAG_ONNXRUNTIME",    "FRAG_GRAPHS",       "FRAG_ANNOUNCE_ADDRESS",
+	"FRAG_TRACK",          "FRAG_TESTS",        "FRAG_FORMAT",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
