@@ -53,6 +53,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 		-ldl -lm $(into_place)
 
 $(B)/tests/unit/test_redact: $(B)/obj/fragctl/redact.o
+$(B)/tests/unit/test_ctl_tensors: $(addprefix $(B)/obj/fragctl/,test_compare.o test_tensor.o)
 $(B)/tests/unit/test_compare: $(addprefix $(B)/obj/fragctl/,test_compare.o test_tensor.o)
 $(B)/tests/unit/test_metrics: $(addprefix $(B)/obj/fragctl/,metrics.o samples.o)
 $(B)/tests/unit/test_trace_take: $(addprefix $(B)/obj/fragctl/,trace_take.o trace_join.o)
@@ -103,6 +104,9 @@ $(B)/tests/unit/test_ctl_daemons: $(patsubst %,$(B)/obj/fragctl/%.o,command daem
 $(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
 	metrics promise samples service service_print table tap top_draw top_lines top_opened \
 	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
+# Of interpreters that the test plays.
+$(B)/tests/unit/test_ctl_python: private ALL_LDFLAGS += -Wl,--wrap=frag_loader_register
+$(B)/tests/unit/test_ctl_python: $(B)/obj/fragctl/python.o
 # Of devices that the test plays.
 $(B)/tests/unit/test_cameras: $(patsubst %,$(B)/obj/fragctl/%.o,begin cameras fail json)
 # What types print, of tables that the test has.
