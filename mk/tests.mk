@@ -72,6 +72,8 @@ $(B)/tests/unit/test_remote_lives: private ALL_LDFLAGS += -lcrypto
 $(B)/tests/unit/test_remote_lives: \
 	$(patsubst %,$(B)/obj/tests/programs/conformance/%.o,message mischief socket) \
 	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
+$(B)/tests/unit/test_remote_clock: \
+	$(patsubst %,$(B)/obj/tests/programs/conformance/%.o,message mischief socket)
 $(B)/tests/unit/test_shm_lives $(B)/tests/unit/test_failing_library: \
 	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/shm/*.c))
 $(B)/obj/tests/programs/unit/test_shm_lives.o: ALL_CFLAGS += -Ilibfrag
