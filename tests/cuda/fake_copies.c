@@ -14,7 +14,7 @@ void run_copy(struct task *task)
 		/* As a GPU does: the context is of no use any more. */
 		if (!is_writable(copy->dstDevice)) {
 			fake.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-			return;
+			break;
 		}
 		if (to == NULL || from == NULL) {
 			fprintf(stderr, "fake_cuda: a copy beyond an allocation\n");
@@ -22,6 +22,7 @@ void run_copy(struct task *task)
 		}
 		memcpy(to, from, copy->WidthInBytes);
 	}
+	free(task->staged);
 }
 
 static const struct piece *piece_at(CUdeviceptr address)
@@ -87,12 +88,30 @@ int fake_cuda_by_host(void)
 	return n;
 }
 
+/* Reads what is copied at once; the caller may change or free it then. */
+static char *stage(CUDA_MEMCPY2D *copy)
+{
+	char *staged = malloc(copy->Height * copy->WidthInBytes + 1);
+
+	if (staged == NULL)
+		abort();
+	for (size_t row = 0; row < copy->Height; row++)
+		memcpy(staged + row * copy->WidthInBytes,
+		       (const char *)(uintptr_t)copy->srcDevice + row * copy->srcPitch,
+		       copy->WidthInBytes);
+	copy->srcDevice = (CUdeviceptr)(uintptr_t)staged;
+	copy->srcPitch = copy->WidthInBytes;
+	return staged;
+}
+
 /*
  * With the lock. As the driver does: a copy from a GPU to memory of the host that is not pinned is
- * waited for within the call, and one that is beyond what was pinned at once is refused.
+ * waited for within the call, one from there is staged, and one that is beyond what was pinned at
+ * once is refused.
  */
-static CUresult submit_copy(CUstream stream, const struct task *task)
+static CUresult submit_copy(CUstream stream, const struct task *what)
 {
+	struct task with_stage = *what, *task = &with_stage;
 	const CUDA_MEMCPY2D *copy = &task->copy;
 	CUresult result;
 
@@ -102,7 +121,11 @@ static CUresult submit_copy(CUstream stream, const struct task *task)
 	if (!is_in_one(copy->dstDevice, copy->WidthInBytes + (copy->Height - 1) * copy->dstPitch) ||
 	    !is_in_one(copy->srcDevice, copy->WidthInBytes + (copy->Height - 1) * copy->srcPitch))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (piece_at(copy->srcDevice) == NULL)
+		task->staged = stage(&task->copy);
 	result = submit(stream, task);
+	if (result != CUDA_SUCCESS)
+		free(task->staged);
 	if (result == CUDA_SUCCESS && is_of_gpu(copy->srcDevice) &&
 	    piece_at(copy->dstDevice) == NULL)
 		while (stream->first != NULL)

@@ -96,6 +96,7 @@ struct task {
 	void (*run)(struct task *task); /* called with the lock */
 	CUDA_MEMCPY2D copy;
 	bool is_across; /* the copy, which names both contexts */
+	char *staged;   /* what it copies of memory that is not pinned; NULL: it is */
 	CUdeviceptr memory;
 	const struct fake_kernel *kernel;
 	unsigned int grid[3], block[3];
