@@ -61,5 +61,6 @@ $(B)/tests/engine/libonnxruntime_providers_cuda.so:
 	@mkdir -p $(@D)
 	@printf 'provider of tests\0001.31.1\000' >$@
 tests: $(TEST_ENGINES)
-$(addprefix $(B)/tests/operators/test_inference,$(addprefix _,onnxruntime onnxruntime_gpu batches)) \
+$(addprefix $(B)/tests/operators/test_inference,$(addprefix _,onnxruntime onnxruntime_gpu batches \
+	recorded)) \
 $(B)/tests/operators/test_inference: | $(TEST_ENGINES) $(FAKE_CUDA)

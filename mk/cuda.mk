@@ -83,6 +83,7 @@ $(CONVERT_CASES) $(TWIN_CASES): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 $(B)/tests/operators/test_twins: $(TWIN_CASES) | $(FAKE_CUDA)
+$(B)/tests/operators/test_recorded_gpu: | $(FAKE_CUDA)
 $(B)/tests/operators/test_video_gpu: | $(FAKE_DECODER)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_pools \
 	shared/test_cuda_staging shared/test_cuda_streams shared/test_cuda_green \

@@ -66,7 +66,7 @@ $(B)/tests/operators/test_window_display: private ALL_LDFLAGS += -Wl,--wrap=call
 $(B)/tests/operators/test_window_display: | $(FAKE_SDL)
 tests: $(FAKE_SDL)
 # Memory of operators is short on demand.
-$(B)/tests/operators/test_recorded $(B)/tests/operators/test_video_recorded: \
+$(addprefix $(B)/tests/operators/test_,recorded recorded_gpu inference_recorded video_recorded): \
 	private ALL_LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
 	-Wl,--wrap=strdup -Wl,--wrap=free
 # It runs the programs.

@@ -16,7 +16,8 @@
  * A run fills output k with the first element of the first input plus k. On a GPU it has a stream
  * copy the first element to every place, and returns. FRAG_TEST_ENGINE_VERSION changes the version;
  * FRAG_TEST_ENGINE_LOG names a file that gets a line for each session and each run, with the first
- * element of each row in the host if the model has rows, and whether telemetry is off.
+ * element of each row in the host if the model has rows, and whether telemetry is off. calls.h says
+ * what else a test may ask for.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,11 +28,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ENGINE_OF_TESTS
+#include "calls.h"
 #include "inference/onnxruntime_api.h"
 
 #define SIDES_MAX 10
 #define TENSORS_MAX 4
 #define EXPORT __attribute__((visibility("default")))
+#define REFUSED "the tests let this call fail"
+#define MAY_FAIL()                                                                                 \
+	do {                                                                                       \
+		if (call_fails())                                                                  \
+			return failure(REFUSED);                                                   \
+	} while (0)
 
 struct ort_shape_info {
 	int type;
@@ -83,7 +92,7 @@ struct ort_run_options {
 
 static ort_status_t *failure(const char *text)
 {
-	ort_status_t *status = calloc(1, sizeof(*status));
+	ort_status_t *status = create(1, sizeof(*status));
 
 	snprintf(status->text, sizeof(status->text), "%s", text);
 	return status;
@@ -124,6 +133,7 @@ static ort_status_t *CreateEnv(int severity, const char *id, ort_env_t **out)
 	const char *off = getenv("ORT_DISABLE_TELEMETRY");
 	static int only;
 
+	MAY_FAIL();
 	report("telemetry", off != NULL && strcmp(off, "1") == 0 ? "off" : "on", 0);
 	*out = (ort_env_t *)&only;
 	return NULL;
@@ -131,17 +141,20 @@ static ort_status_t *CreateEnv(int severity, const char *id, ort_env_t **out)
 
 static ort_status_t *CreateSessionOptions(ort_session_options_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	return NULL;
 }
 
 static ort_status_t *SetSessionLogSeverityLevel(ort_session_options_t *options, int level)
 {
+	MAY_FAIL();
 	return NULL;
 }
 
 static ort_status_t *SetIntraOpNumThreads(ort_session_options_t *options, int threads)
 {
+	MAY_FAIL();
 	options->threads = threads;
 	return NULL;
 }
@@ -149,6 +162,7 @@ static ort_status_t *SetIntraOpNumThreads(ort_session_options_t *options, int th
 static ort_status_t *AddSessionConfigEntry(ort_session_options_t *options, const char *key,
 					   const char *value)
 {
+	MAY_FAIL();
 	options->no_spinning =
 		strcmp(key, "session.intra_op.allow_spinning") == 0 && strcmp(value, "0") == 0;
 	return NULL;
@@ -201,11 +215,14 @@ static bool read_line(const char *line, ort_session_t *session)
 static ort_status_t *CreateSession(const ort_env_t *env, const char *path,
 				   const ort_session_options_t *options, ort_session_t **out)
 {
-	ort_session_t *session = calloc(1, sizeof(*session));
-	FILE *file = fopen(path, "r");
+	ort_session_t *session;
 	char line[256] = "", text[250];
+	FILE *file;
 	bool good;
 
+	MAY_FAIL();
+	session = create(1, sizeof(*session));
+	file = fopen(path, "r");
 	good = file != NULL && fgets(line, sizeof(line), file) != NULL &&
 	       strcmp(line, "engine of tests\n") == 0;
 	while (good && fgets(line, sizeof(line), file) != NULL)
@@ -218,7 +235,7 @@ static ort_status_t *CreateSession(const ort_env_t *env, const char *path,
 		*out = session;
 		return NULL;
 	}
-	free(session);
+	release(session);
 	line[strcspn(line, "\n")] = '\0';
 	if (strncmp(line, "lacks ", 6) != 0)
 		return failure("Load model failed:Protobuf parsing failed.\nmore lines");
@@ -230,12 +247,14 @@ static ort_status_t *CreateSession(const ort_env_t *env, const char *path,
 
 static ort_status_t *SessionGetInputCount(const ort_session_t *session, size_t *out)
 {
+	MAY_FAIL();
 	*out = session->input_count;
 	return NULL;
 }
 
 static ort_status_t *SessionGetOutputCount(const ort_session_t *session, size_t *out)
 {
+	MAY_FAIL();
 	*out = session->output_count;
 	return NULL;
 }
@@ -243,40 +262,48 @@ static ort_status_t *SessionGetOutputCount(const ort_session_t *session, size_t 
 static ort_status_t *SessionGetInputTypeInfo(const ort_session_t *session, size_t i,
 					     ort_type_info_t **out)
 {
-	*out = (ort_type_info_t *)(uintptr_t)&session->inputs[i];
+	MAY_FAIL();
+	*out = create(1, sizeof(struct port));
+	*(struct port *)*out = session->inputs[i];
 	return NULL;
 }
 
 static ort_status_t *SessionGetOutputTypeInfo(const ort_session_t *session, size_t i,
 					      ort_type_info_t **out)
 {
-	*out = (ort_type_info_t *)(uintptr_t)&session->outputs[i];
+	MAY_FAIL();
+	*out = create(1, sizeof(struct port));
+	*(struct port *)*out = session->outputs[i];
 	return NULL;
 }
 
 static ort_status_t *SessionGetInputName(const ort_session_t *session, size_t i,
 					 ort_allocator_t *allocator, char **out)
 {
-	*out = strdup(session->inputs[i].name);
+	MAY_FAIL();
+	*out = create_text(session->inputs[i].name);
 	return NULL;
 }
 
 static ort_status_t *SessionGetOutputName(const ort_session_t *session, size_t i,
 					  ort_allocator_t *allocator, char **out)
 {
-	*out = strdup(session->outputs[i].name);
+	MAY_FAIL();
+	*out = create_text(session->outputs[i].name);
 	return NULL;
 }
 
 static ort_status_t *CreateRunOptions(ort_run_options_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	return NULL;
 }
 
 static ort_status_t *AddRunConfigEntry(ort_run_options_t *options, const char *key,
 				       const char *value)
 {
+	MAY_FAIL();
 	options->asynchronous = strcmp(key, "disable_synchronize_execution_providers") == 0 &&
 				strcmp(value, "1") == 0;
 	return NULL;
@@ -286,15 +313,17 @@ static ort_status_t *CreateTensorWithDataAsOrtValue(const ort_memory_info_t *mem
 						    size_t bytes, const int64_t *sides,
 						    size_t count, int type, ort_value_t **out)
 {
-	ort_value_t *value = calloc(1, sizeof(*value));
+	struct ort_shape_info shape = {.type = type, .count = count};
+	ort_value_t *value;
 
+	MAY_FAIL();
 	if (data == NULL)
 		return failure("no data");
-	value->shape.type = type;
-	value->shape.count = count;
-	memcpy(value->shape.sides, sides, count * sizeof(*sides));
-	if (count_of(&value->shape) * element_size(type) != bytes)
+	memcpy(shape.sides, sides, count * sizeof(*sides));
+	if (count_of(&shape) * element_size(type) != bytes)
 		return failure("not enough space");
+	value = create(1, sizeof(*value));
+	value->shape = shape;
 	value->is_gpu = memory->is_gpu;
 	value->data = data;
 	value->bytes = bytes;
@@ -305,6 +334,7 @@ static ort_status_t *CreateTensorWithDataAsOrtValue(const ort_memory_info_t *mem
 
 static ort_status_t *GetTensorMutableData(ort_value_t *value, void **out)
 {
+	MAY_FAIL();
 	*out = value->data;
 	return NULL;
 }
@@ -312,30 +342,35 @@ static ort_status_t *GetTensorMutableData(ort_value_t *value, void **out)
 static ort_status_t *CastTypeInfoToTensorInfo(const ort_type_info_t *info,
 					      const ort_shape_info_t **out)
 {
+	MAY_FAIL();
 	*out = &((const struct port *)info)->shape;
 	return NULL;
 }
 
 static ort_status_t *GetOnnxTypeFromTypeInfo(const ort_type_info_t *info, int *out)
 {
+	MAY_FAIL();
 	*out = ((const struct port *)info)->shape.type == 99 ? 2 : ORT_TYPE_TENSOR;
 	return NULL;
 }
 
 static ort_status_t *GetTensorElementType(const ort_shape_info_t *shape, int *out)
 {
+	MAY_FAIL();
 	*out = shape->type;
 	return NULL;
 }
 
 static ort_status_t *GetDimensionsCount(const ort_shape_info_t *shape, size_t *out)
 {
+	MAY_FAIL();
 	*out = shape->count;
 	return NULL;
 }
 
 static ort_status_t *GetDimensions(const ort_shape_info_t *shape, int64_t *out, size_t count)
 {
+	MAY_FAIL();
 	memcpy(out, shape->sides, count * sizeof(*out));
 	return NULL;
 }
@@ -343,6 +378,7 @@ static ort_status_t *GetDimensions(const ort_shape_info_t *shape, int64_t *out, 
 static ort_status_t *GetSymbolicDimensions(const ort_shape_info_t *shape, const char **out,
 					   size_t count)
 {
+	MAY_FAIL();
 	for (size_t i = 0; i < count; i++)
 		out[i] = shape->names[i];
 	return NULL;
@@ -350,7 +386,8 @@ static ort_status_t *GetSymbolicDimensions(const ort_shape_info_t *shape, const 
 
 static ort_status_t *GetTensorTypeAndShape(const ort_value_t *value, ort_shape_info_t **out)
 {
-	*out = malloc(sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	**out = value->shape;
 	return NULL;
 }
@@ -358,21 +395,23 @@ static ort_status_t *GetTensorTypeAndShape(const ort_value_t *value, ort_shape_i
 static ort_status_t *CreateMemoryInfo(const char *name, int type, int id, int kind,
 				      ort_memory_info_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	(*out)->is_gpu = strcmp(name, "Cuda") == 0;
 	return NULL;
 }
 
 static ort_status_t *AllocatorFree(ort_allocator_t *allocator, void *memory)
 {
-	free(memory);
-	return NULL;
+	release(memory);
+	return call_fails() ? failure(REFUSED) : NULL;
 }
 
 static ort_status_t *GetAllocatorWithDefaultOptions(ort_allocator_t **out)
 {
 	static int only;
 
+	MAY_FAIL();
 	*out = (ort_allocator_t *)&only;
 	return NULL;
 }
@@ -418,21 +457,13 @@ static void ReleaseValue(ort_value_t *value)
 	} else if (value->owns) {
 		free(value->data);
 	}
-	free(value);
-}
-
-static void release(void *object)
-{
-	free(object);
-}
-
-static void release_nothing(void *object)
-{
+	release(value);
 }
 
 static ort_status_t *CreateIoBinding(ort_session_t *session, ort_binding_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	(*out)->session = session;
 	return NULL;
 }
@@ -443,7 +474,7 @@ static void ReleaseIoBinding(ort_binding_t *binding)
 		ReleaseValue(binding->inputs[i]);
 		ReleaseValue(binding->outputs[i]);
 	}
-	free(binding);
+	release(binding);
 }
 
 static size_t find(const struct port *ports, const char *name)
@@ -459,6 +490,7 @@ static ort_status_t *BindInput(ort_binding_t *binding, const char *name, const o
 {
 	size_t i = find(binding->session->inputs, name);
 
+	MAY_FAIL();
 	((ort_value_t *)(uintptr_t)value)->users++;
 	ReleaseValue(binding->inputs[i]);
 	binding->inputs[i] = (ort_value_t *)(uintptr_t)value;
@@ -469,6 +501,7 @@ static ort_status_t *BindOutput(ort_binding_t *binding, const char *name, const 
 {
 	size_t i = find(binding->session->outputs, name);
 
+	MAY_FAIL();
 	((ort_value_t *)(uintptr_t)value)->users++;
 	ReleaseValue(binding->outputs[i]);
 	binding->outputs[i] = (ort_value_t *)(uintptr_t)value;
@@ -481,6 +514,7 @@ static ort_status_t *BindOutputToDevice(ort_binding_t *binding, const char *name
 {
 	size_t i = find(binding->session->outputs, name);
 
+	MAY_FAIL();
 	ReleaseValue(binding->outputs[i]);
 	binding->outputs[i] = NULL;
 	binding->is_gpu[i] = memory->is_gpu;
@@ -491,8 +525,9 @@ static ort_status_t *BindOutputToDevice(ort_binding_t *binding, const char *name
 static ort_status_t *GetBoundOutputValues(const ort_binding_t *binding, ort_allocator_t *allocator,
 					  ort_value_t ***out, size_t *out_count)
 {
+	MAY_FAIL();
 	*out_count = binding->session->output_count;
-	*out = calloc(*out_count, sizeof(**out));
+	*out = create(*out_count, sizeof(**out));
 	for (size_t i = 0; i < *out_count; i++) {
 		(*out)[i] = binding->outputs[i];
 		(*out)[i]->users++;
@@ -506,7 +541,7 @@ static ort_value_t *make(const ort_binding_t *binding, size_t k)
 	const struct port *port = &binding->session->outputs[k];
 	const struct port *first = &binding->session->inputs[0];
 	const ort_value_t *input = binding->inputs[0];
-	ort_value_t *value = calloc(1, sizeof(*value));
+	ort_value_t *value = create(1, sizeof(*value));
 	int (*take)(unsigned long long *, size_t);
 	unsigned long long address = 0;
 
@@ -540,9 +575,12 @@ static ort_value_t *make(const ort_binding_t *binding, size_t k)
 static const char *source(const ort_session_t *session, const ort_value_t *input,
 			  const ort_value_t *output, size_t i)
 {
-	size_t columns = count_of(&output->shape) / (size_t)output->shape.sides[0];
-	size_t row = session->rows ? i / columns : 0;
+	size_t columns, row;
 
+	if (!session->rows)
+		return input->data;
+	columns = count_of(&output->shape) / (size_t)output->shape.sides[0];
+	row = i / columns;
 	return input->data + row * (input->bytes / (size_t)input->shape.sides[0]);
 }
 
@@ -589,6 +627,17 @@ static void fill_gpu(const ort_session_t *session, const ort_value_t *input, ort
 	}
 }
 
+/* Outputs in the host get the first element of an input on a GPU. */
+static void fetch(const ort_value_t *input, ort_value_t *output)
+{
+	int (*peek)(unsigned long long, void *, size_t);
+	size_t size = element_size(output->shape.type);
+
+	*(void **)&peek = driver("fake_cuda_peek");
+	for (size_t i = 0; i < count_of(&output->shape); i++)
+		peek((uintptr_t)input->data, output->data + i * size, size);
+}
+
 static void report_rows(const ort_value_t *input)
 {
 	size_t rows = (size_t)input->shape.sides[0], at = 0;
@@ -606,6 +655,7 @@ static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_option
 	ort_binding_t *binding = (ort_binding_t *)(uintptr_t)bound;
 	bool on_gpu = session->options.on_gpu;
 
+	MAY_FAIL();
 	if (session->waits)
 		wait_for_gate();
 	if (on_gpu)
@@ -627,19 +677,23 @@ static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_option
 			fill_gpu(session, binding->inputs[0], binding->outputs[k]);
 		else if (!binding->inputs[0]->is_gpu)
 			fill(session, binding->inputs[0], binding->outputs[k], (double)k);
+		else
+			fetch(binding->inputs[0], binding->outputs[k]);
 	}
 	return NULL;
 }
 
 static ort_status_t *CreateCUDAProviderOptions(ort_cuda_options_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	return NULL;
 }
 
 static ort_status_t *UpdateCUDAProviderOptions(ort_cuda_options_t *options, const char *const *keys,
 					       const char *const *values, size_t count)
 {
+	MAY_FAIL();
 	for (size_t i = 0; i < count; i++) {
 		size_t at = strlen(options->text);
 
@@ -652,6 +706,7 @@ static ort_status_t *UpdateCUDAProviderOptions(ort_cuda_options_t *options, cons
 static ort_status_t *UpdateCUDAProviderOptionsWithValue(ort_cuda_options_t *options,
 							const char *key, void *value)
 {
+	MAY_FAIL();
 	options->stream = value;
 	return strcmp(key, "user_compute_stream") == 0 ? NULL : failure("unknown option");
 }
@@ -662,6 +717,7 @@ SessionOptionsAppendExecutionProvider_CUDA_V2(ort_session_options_t *options,
 {
 	size_t at = strlen(options->provider);
 
+	MAY_FAIL();
 	if (getenv("FRAG_TEST_ENGINE_WITHOUT") != NULL)
 		return failure("/onnxruntime_src/provider_bridge_ort.cc:2043 Provider& Get() "
 			       "[ONNXRuntimeError] : 1 : FAIL : "
@@ -678,6 +734,7 @@ static ort_status_t *
 SessionOptionsAppendExecutionProvider_TensorRT_V2(ort_session_options_t *options,
 						  const ort_tensorrt_options_t *provider)
 {
+	MAY_FAIL();
 	snprintf(options->provider, sizeof(options->provider), "tensorrt%.200s, ",
 		 ((const ort_cuda_options_t *)provider)->text);
 	return NULL;
@@ -692,7 +749,7 @@ SessionOptionsAppendExecutionProvider_TensorRT_V2(ort_session_options_t *options
 #define ReleaseMemoryInfo release
 #define ReleaseSession release
 #define ReleaseRunOptions release
-#define ReleaseTypeInfo release_nothing
+#define ReleaseTypeInfo release
 #define ReleaseTensorTypeAndShapeInfo release
 #define ReleaseSessionOptions release
 

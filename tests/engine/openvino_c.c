@@ -12,7 +12,7 @@
  * An output also has the name NAME:0. A run fills output k with the first element of the first
  * input plus k, after a millisecond on a thread of its own. FRAG_TEST_ENGINE_VERSION in the
  * environment changes the version, and FRAG_TEST_ENGINE_LOG names a file that gets a line for each
- * model that is compiled.
+ * model that is compiled. calls.h says what else a test may ask for.
  */
 #include <math.h>
 #include <pthread.h>
@@ -23,6 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ENGINE_OF_TESTS
+#include "calls.h"
 #include "inference/openvino_api.h"
 
 #define SIDES_MAX 10 /* more than a tensor of frag has */
@@ -65,6 +67,18 @@ struct ov_infer_request {
 
 static const char *last_error = "";
 
+#define MAY_FAIL()                                                                                 \
+	do {                                                                                       \
+		if (call_fails())                                                                  \
+			return refused();                                                          \
+	} while (0)
+
+static int refused(void)
+{
+	last_error = "the tests let this call fail\n";
+	return -1;
+}
+
 static size_t element_size(int type)
 {
 	switch (type) {
@@ -106,13 +120,14 @@ const char *ov_get_last_err_msg(void)
 
 void ov_free(const char *text)
 {
-	free((char *)(uintptr_t)text);
+	release((char *)(uintptr_t)text);
 }
 
 int ov_core_create(ov_core_t **core)
 {
 	static struct ov_core only;
 
+	MAY_FAIL();
 	*core = &only;
 	return 0;
 }
@@ -149,12 +164,15 @@ static bool read_line(const char *line, struct ov_model *model)
 int ov_core_read_model(const ov_core_t *core, const char *path, const char *weights,
 		       ov_model_t **out)
 {
-	FILE *file = fopen(path, "r");
-	ov_model_t *model = calloc(1, sizeof(*model));
 	static char lacking[512];
 	char line[256] = "";
+	ov_model_t *model;
+	FILE *file;
 	bool good;
 
+	MAY_FAIL();
+	file = fopen(path, "r");
+	model = create(1, sizeof(*model));
 	good = file != NULL && model != NULL && fgets(line, sizeof(line), file) != NULL &&
 	       strcmp(line, "engine of tests\n") == 0;
 	while (good && fgets(line, sizeof(line), file) != NULL)
@@ -165,7 +183,7 @@ int ov_core_read_model(const ov_core_t *core, const char *path, const char *weig
 		*out = model;
 		return 0;
 	}
-	free(model);
+	release(model);
 	if (strncmp(line, "lacks ", 6) == 0) {
 		snprintf(lacking, sizeof(lacking),
 			 "Exception from tests/engine:1:\nModel wasn't fully converted.\nSummary:\n"
@@ -183,10 +201,11 @@ int ov_core_compile_model(const ov_core_t *core, const ov_model_t *model, const 
 			  size_t count, ov_compiled_model_t **out, ...)
 {
 	const char *log = getenv("FRAG_TEST_ENGINE_LOG");
-	FILE *file = log != NULL ? fopen(log, "a") : NULL;
-
 	va_list properties;
+	FILE *file;
 
+	MAY_FAIL();
+	file = log != NULL ? fopen(log, "a") : NULL;
 	va_start(properties, out);
 	if (file != NULL) {
 		fprintf(file, "compiled for %s", device);
@@ -196,7 +215,7 @@ int ov_core_compile_model(const ov_core_t *core, const ov_model_t *model, const 
 		fclose(file);
 	}
 	va_end(properties);
-	*out = calloc(1, sizeof(**out));
+	*out = create(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
 	(*out)->model = *model;
@@ -205,24 +224,26 @@ int ov_core_compile_model(const ov_core_t *core, const ov_model_t *model, const 
 
 void ov_model_free(ov_model_t *model)
 {
-	free(model);
+	release(model);
 }
 
 int ov_compiled_model_inputs_size(const ov_compiled_model_t *compiled, size_t *out)
 {
+	MAY_FAIL();
 	*out = compiled->model.input_count;
 	return 0;
 }
 
 int ov_compiled_model_outputs_size(const ov_compiled_model_t *compiled, size_t *out)
 {
+	MAY_FAIL();
 	*out = compiled->model.output_count;
 	return 0;
 }
 
 static int copy_port(const struct ov_output_const_port *port, ov_output_const_port_t **out)
 {
-	*out = malloc(sizeof(**out));
+	*out = create(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
 	**out = *port;
@@ -232,18 +253,21 @@ static int copy_port(const struct ov_output_const_port *port, ov_output_const_po
 int ov_compiled_model_input_by_index(const ov_compiled_model_t *compiled, size_t i,
 				     ov_output_const_port_t **out)
 {
+	MAY_FAIL();
 	return copy_port(&compiled->model.inputs[i], out);
 }
 
 int ov_compiled_model_output_by_index(const ov_compiled_model_t *compiled, size_t i,
 				      ov_output_const_port_t **out)
 {
+	MAY_FAIL();
 	return copy_port(&compiled->model.outputs[i], out);
 }
 
 int ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled, const char *name,
 				     ov_output_const_port_t **out)
 {
+	MAY_FAIL();
 	for (size_t i = 0; i < compiled->model.output_count; i++) {
 		const struct ov_output_const_port *port = &compiled->model.outputs[i];
 		size_t length = strlen(port->name);
@@ -257,27 +281,30 @@ int ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled, const 
 
 void ov_compiled_model_free(ov_compiled_model_t *compiled)
 {
-	free(compiled);
+	release(compiled);
 }
 
 int ov_port_get_any_name(const ov_output_const_port_t *port, char **out)
 {
+	MAY_FAIL();
 	if (port->name[0] == '\0')
 		return -1;
-	*out = strdup(port->name);
+	*out = create_text(port->name);
 	return *out != NULL ? 0 : -1;
 }
 
 int ov_port_get_element_type(const ov_output_const_port_t *port, int *out)
 {
+	MAY_FAIL();
 	*out = port->type;
 	return 0;
 }
 
 int ov_port_get_partial_shape(const ov_output_const_port_t *port, ov_partial_shape_t *out)
 {
+	MAY_FAIL();
 	out->rank = (ov_dimension_t){port->rank, port->rank};
-	out->dims = calloc((size_t)port->rank + 1, sizeof(*out->dims));
+	out->dims = create((size_t)port->rank + 1, sizeof(*out->dims));
 	if (out->dims == NULL)
 		return -1;
 	for (int64_t i = 0; i < port->rank; i++)
@@ -289,25 +316,26 @@ int ov_port_get_partial_shape(const ov_output_const_port_t *port, ov_partial_sha
 
 void ov_output_const_port_free(ov_output_const_port_t *port)
 {
-	free(port);
+	release(port);
 }
 
 void ov_partial_shape_free(ov_partial_shape_t *shape)
 {
-	free(shape->dims);
+	release(shape->dims);
 }
 
 int ov_shape_free(ov_shape_t *shape)
 {
-	free(shape->dims);
+	release(shape->dims);
 	return 0;
 }
 
 int ov_tensor_create_from_host_ptr(int type, ov_shape_t shape, void *data, ov_tensor_t **out)
 {
+	MAY_FAIL();
 	if (data == NULL)
 		return INVALID_PARAMETER;
-	*out = calloc(1, sizeof(**out));
+	*out = create(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
 	(*out)->type = type;
@@ -320,10 +348,11 @@ int ov_tensor_create_from_host_ptr(int type, ov_shape_t shape, void *data, ov_te
 /* OpenVINO, too, takes no tensor without dimensions for one that has a shape. */
 int ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *out)
 {
+	MAY_FAIL();
 	if (tensor->rank == 0)
 		return INVALID_PARAMETER;
 	out->rank = tensor->rank;
-	out->dims = calloc((size_t)tensor->rank + 1, sizeof(int64_t));
+	out->dims = create((size_t)tensor->rank + 1, sizeof(int64_t));
 	if (out->dims == NULL)
 		return -1;
 	memcpy(out->dims, tensor->sides, (size_t)tensor->rank * sizeof(int64_t));
@@ -332,18 +361,21 @@ int ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *out)
 
 int ov_tensor_get_element_type(const ov_tensor_t *tensor, int *out)
 {
+	MAY_FAIL();
 	*out = tensor->type;
 	return 0;
 }
 
 int ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *out)
 {
+	MAY_FAIL();
 	*out = count_of(tensor) * element_size(tensor->type);
 	return 0;
 }
 
 int ov_tensor_data(const ov_tensor_t *tensor, void **out)
 {
+	MAY_FAIL();
 	*out = tensor->data;
 	return 0;
 }
@@ -352,13 +384,14 @@ void ov_tensor_free(ov_tensor_t *tensor)
 {
 	if (tensor->owns)
 		free(tensor->data);
-	free(tensor);
+	release(tensor);
 }
 
 int ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled,
 					   ov_infer_request_t **out)
 {
-	*out = calloc(1, sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
 	(*out)->model = compiled->model;
@@ -367,6 +400,7 @@ int ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled,
 
 int ov_infer_request_set_callback(ov_infer_request_t *request, const ov_callback_t *callback)
 {
+	MAY_FAIL();
 	request->callback = *callback;
 	return 0;
 }
@@ -374,6 +408,7 @@ int ov_infer_request_set_callback(ov_infer_request_t *request, const ov_callback
 int ov_infer_request_set_input_tensor_by_index(ov_infer_request_t *request, size_t i,
 					       const ov_tensor_t *tensor)
 {
+	MAY_FAIL();
 	request->inputs[i] = tensor;
 	return 0;
 }
@@ -415,7 +450,7 @@ static void *run(void *arg)
 	ov_infer_request_t *request = arg;
 
 	do
-		usleep(1000);
+		usleep(100);
 	while (request->model.waits && access(getenv("FRAG_TEST_ENGINE_GATE"), F_OK) != 0);
 	if (request->model.dies)
 		abort();
@@ -429,6 +464,7 @@ static void *run(void *arg)
 
 int ov_infer_request_start_async(ov_infer_request_t *request)
 {
+	MAY_FAIL();
 	if (pthread_create(&request->thread, NULL, run, request) != 0)
 		return -1;
 	request->running = true;
@@ -440,6 +476,7 @@ int ov_infer_request_wait(ov_infer_request_t *request)
 	if (request->running)
 		pthread_join(request->thread, NULL);
 	request->running = false;
+	MAY_FAIL();
 	last_error = "a run of the tests failed\n";
 	return request->failed ? -1 : 0;
 }
@@ -447,7 +484,8 @@ int ov_infer_request_wait(ov_infer_request_t *request)
 int ov_infer_request_get_output_tensor_by_index(const ov_infer_request_t *request, size_t i,
 						ov_tensor_t **out)
 {
-	*out = malloc(sizeof(**out));
+	MAY_FAIL();
+	*out = create(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
 	**out = request->outputs[i];
@@ -458,5 +496,5 @@ void ov_infer_request_free(ov_infer_request_t *request)
 {
 	for (size_t k = 0; k < TENSORS_MAX; k++)
 		free(request->outputs[k].data);
-	free(request);
+	release(request);
 }

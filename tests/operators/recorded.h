@@ -26,11 +26,21 @@ struct file {
 #define FILES_MAX 32
 struct subject {
 	const struct frag_op_type *type;
+	const char
+		*name; /* of its lines, and with _gpu if its kernels are tried, of what it does */
+	bool on_gpu;   /* what comes to the first input lies there */
+	bool tries_kernel; /* with the lines and the samples alone */
+	/* further cases; NULL: none */
+	void (*run_own)(const struct subject *s);
+	/* called before and after the operator is made, and each tick; NULL: nothing is called */
+	void (*around)(bool begins);
+	/* what something else than this program has not got back after a case; NULL: nothing */
+	int (*left)(void);
 	/* numbers of parameters above this are not ticked with; 0: all are; below 0: nothing is */
 	double ticks_max;
 	/*
 	 * The lines of tests/data/operators/NAME.txt:
-	 * file NAME TEXT             lies in the folder before each case
+	 * file NAME TEXT             lies in the folder
 	 * name=value; ...            arguments with which the operator does something
 	 * port message & port message / the same of the next tick
 	 * name=value; ... | ticks    further cases; what is left out is that above
@@ -47,7 +57,7 @@ struct subject {
 /* ---- files ---- */
 
 static FILE *out;
-/* A folder in which operators live, and what lies there before each case. */
+/* A folder in which operators live, and what lies there; they only read that. */
 static int folder = -1;
 static void make_files(const struct file *files)
 {
@@ -80,7 +90,13 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Prints what is new, in the order of the names, and removes all. */
+static void remove_files(const struct file *files)
+{
+	for (; files->name != NULL; files++)
+		unlinkat(folder, files->name, 0);
+}
+
+/* Prints what is new, in the order of the names, and removes it. */
 static void print_files(const struct file *files)
 {
 	char *const here[] = {(char[]){"."}, NULL};
@@ -94,11 +110,12 @@ static void print_files(const struct file *files)
 			rmdir(e->fts_path);
 		if (e->fts_info != FTS_F)
 			continue;
-		while (f->name != NULL && strcmp(f->name, e->fts_name) != 0)
+		while (f->name != NULL && strcmp(f->name, e->fts_path + 2) != 0)
 			f++;
+		if (f->name != NULL)
+			continue;
 		fd = open(e->fts_path, O_RDONLY);
-		if (f->name == NULL)
-			print_file(fd, e->fts_path + 2);
+		print_file(fd, e->fts_path + 2);
 		close(fd);
 		unlink(e->fts_path);
 	}
@@ -160,8 +177,16 @@ static void take_all(struct frag_harness *h, const struct frag_op_type *type)
 	}
 }
 
-static void tick(struct frag_harness *h, const struct frag_op_type *type, char *given, int n)
+static void around(const struct subject *s, bool begins)
 {
+	memory.is_on = begins;
+	if (s->around != NULL)
+		s->around(begins);
+}
+
+static void tick(struct frag_harness *h, const struct subject *s, char *given, int n)
+{
+	const struct frag_op_type *type = s->type;
 	char *rest = NULL;
 	int r;
 
@@ -171,14 +196,17 @@ static void tick(struct frag_harness *h, const struct frag_op_type *type, char *
 		if (space == NULL)
 			continue;
 		*space = '\0';
+		if (s->on_gpu && strcmp(port, type->ports[0].name) == 0)
+			sample_device.type = FRAG_DEVICE_CUDA;
 		r = frag_harness_give(h, port, sample_message(space + 1, n));
 		cr_assert_eq(r, 0, "%s: no port \"%s\"? %d", type->name, port, r);
+		sample_device.type = FRAG_DEVICE_CPU;
 	}
 	r = frag_harness_ready(h);
 	fprintf(out, "  tick%s:", r == 1 ? "" : ", not ready");
-	memory.is_on = true;
+	around(s, true);
 	r = frag_harness_tick(h);
-	memory.is_on = false;
+	around(s, false);
 	fprintf(out, " %d%s%s\n", r, r < 0 ? " " : "", r < 0 ? frag_harness_error(h) : "");
 	take_all(h, type);
 }
@@ -192,6 +220,9 @@ static void live_once(const struct subject *s, const char *base, const char *cha
 		 FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "1"})},
 		{"pool", "block_memory_pool",
 		 FRAG_ARGS({"storage_type", "2"}, {"block_size", "8K"}, {"num_blocks", "3"})},
+		{s->on_gpu ? "gpu" : NULL, "block_memory_pool",
+		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "8K"}, {"num_blocks", "3"})},
+		{"streams", "cuda_stream_pool", NULL},
 		{NULL, NULL, NULL}};
 	struct frag_arg args[ARGS_MAX] = {{NULL, NULL}};
 	char *own = strdup(base), *more = strdup(changed), *parts = strdup(feed), *rest = parts;
@@ -201,20 +232,22 @@ static void live_once(const struct subject *s, const char *base, const char *cha
 
 	read_args(own, args);
 	read_args(more, args);
-	make_files(s->files);
-	memory.is_on = true;
+	around(s, true);
 	h = frag_harness_create_with(s->type, args, pools, &err);
-	memory.is_on = false;
+	around(s, false);
 	if (h == NULL)
 		fprintf(out, "  refused: %d %s\n", err.code, err.text);
 	for (char *p; h != NULL && ticks && (p = strsep(&rest, "/")) != NULL;)
-		tick(h, s->type, p, ++n);
+		tick(h, s, p, ++n);
 	frag_harness_destroy(h);
 	for (size_t i = 0; i < LIVE_MAX; i++)
 		if (memory.live[i] != NULL) {
 			fputs("  memory was not given back\n", out);
 			memset(memory.live, 0, sizeof(memory.live));
 		}
+	n = s->left != NULL ? s->left() : 0;
+	if (n != 0)
+		fprintf(out, "  %d objects were not given back\n", n);
 	print_files(s->files);
 	print_log();
 	free(own);
@@ -500,7 +533,7 @@ static void read_subject(struct subject *s)
 	size_t count = 0;
 	char *rest;
 
-	s->lines = read_lines(s->type->name);
+	s->lines = read_lines(s->name);
 	rest = s->lines;
 	while (strncmp(rest, "file ", 5) == 0) {
 		char *line = strsep(&rest, "\n"), *name = line + 5, *text = strchr(name, ' ');
@@ -513,7 +546,7 @@ static void read_subject(struct subject *s)
 	s->args = strsep(&rest, "\n");
 	s->feed = strsep(&rest, "\n");
 	s->more = rest;
-	cr_assert_not_null(s->feed, "tests/data/operators/%s.txt has no lines", s->type->name);
+	cr_assert_not_null(s->feed, "tests/data/operators/%s.txt has no lines", s->name);
 }
 
 static void record(struct subject *s)
@@ -527,26 +560,33 @@ static void record(struct subject *s)
 	cr_assert_not_null(mkdtemp(path));
 	folder = open(path, O_DIRECTORY);
 	cr_assert_eq(fchdir(folder), 0);
+	make_files(s->files);
 
 	stderr_file = memfd_create("log", 0);
 	cr_assert(stderr_file >= 0 && dup2(stderr_file, 2) == 2);
 	out = open_memstream(&text, &bytes);
 	run_case(s, "", s->feed, true, s->args);
 	run_more(s);
-	run_values(s, values);
+	if (!s->tries_kernel)
+		run_values(s, values);
 	if (s->ticks_max >= 0)
 		run_samples(s);
-	run_drawn(s, values);
-	run_short(s);
+	if (!s->tries_kernel) {
+		run_drawn(s, values);
+		run_short(s);
+	}
+	if (s->run_own != NULL)
+		s->run_own(s);
 	fclose(out);
 	dup2(old_stderr, 2);
 	close(old_stderr);
 	close(stderr_file);
+	remove_files(s->files);
 	cr_assert_eq(fchdir(old_folder), 0);
 	close(old_folder);
 	close(folder);
 	cr_assert_eq(rmdir(path), 0);
-	snprintf(name, sizeof(name), "operators/%s", s->type->name);
+	snprintf(name, sizeof(name), "operators/%s%s", s->name, s->tries_kernel ? "_gpu" : "");
 	expected_compare(name, text);
 	free(text);
 	for (; seen_count > 0; seen_count--) {
@@ -563,7 +603,8 @@ static void record(struct subject *s)
 #define RECORDED(name_, type_, ticks_max_)                                                         \
 	Test(recorded, name_)                                                                      \
 	{                                                                                          \
-		record(&(struct subject){.type = (type_), .ticks_max = (ticks_max_)});             \
+		record(&(struct subject){                                                          \
+			.type = (type_), .name = #name_, .ticks_max = (ticks_max_)});              \
 	}
 
 #endif

@@ -96,6 +96,20 @@ static inline void sample_fill(const struct frag_dltensor *dl, const int64_t *sh
 	}
 }
 
+/* Where the tensors of messages lie. */
+static struct frag_device sample_device = {FRAG_DEVICE_CPU, 0};
+
+static inline struct frag_tensor *on_sample_device(struct frag_tensor *host)
+{
+	struct frag_tensor *there;
+
+	if (sample_device.type == FRAG_DEVICE_CPU)
+		return host;
+	cr_assert_eq(frag_tensor_copy(host, NULL, sample_device, &there, NULL), 0);
+	frag_tensor_unref(host);
+	return there;
+}
+
 /* Of the text behind the name. */
 static inline struct frag_tensor *sample_tensor(const char *text, uint32_t *seed)
 {
@@ -133,7 +147,7 @@ static inline struct frag_tensor *sample_tensor(const char *text, uint32_t *seed
 	dl.shape = shape;
 	dl.strides = has_gaps ? strides : NULL;
 	cr_assert_eq(frag_tensor_wrap(&dl, sample_free, data, &tensor), 0, "%s", text);
-	return tensor;
+	return on_sample_device(tensor);
 }
 
 /* n stamps it, so that no two messages have the same. */
@@ -233,7 +247,15 @@ static inline void print_sample_tensor(FILE *out, const struct frag_tensor *tens
 	}
 	fprintf(out, "]%s", frag_tensor_is_compact(tensor) ? "" : "~");
 	if (dl->device.type != FRAG_DEVICE_CPU) {
+		const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
+		struct frag_tensor *host;
+
 		fprintf(out, " on %d:%d", dl->device.type, dl->device.id);
+		if (frag_tensor_copy(tensor, NULL, cpu, &host, NULL) < 0)
+			return;
+		fputs(" of ", out);
+		print_sample_tensor(out, host);
+		frag_tensor_unref(host);
 		return;
 	}
 	for (int64_t i = 0; i < count; i++) {

@@ -41,15 +41,18 @@ static int add_outputs(struct batch *batch, struct frag_op *op, const struct fra
 
 int batch_setup(struct batch *batch, struct frag_op *op, const struct frag_tree *parameter)
 {
-	const struct frag_tree *size = map_entry(parameter, "size");
-	const struct frag_tree *delay = map_entry(parameter, "max_delay");
-	const char *text = map_count(size) == 1 ? map_text(size, 0) : "";
+	const struct frag_tree *size, *delay;
+	const char *text;
 	char *end;
-	long number = strtol(text, &end, 10);
+	long number;
 	int r = map_check(op, "batch", parameter);
 
 	if (parameter == NULL || r < 0)
 		return r;
+	size = map_entry(parameter, "size");
+	delay = map_entry(parameter, "max_delay");
+	text = map_count(size) == 1 ? map_text(size, 0) : "";
+	number = strtol(text, &end, 10);
 	for (size_t i = 0; i < parameter->count; i++)
 		if (strcmp(parameter->items[i].key, "size") != 0 &&
 		    strcmp(parameter->items[i].key, "max_delay") != 0 &&

@@ -31,6 +31,7 @@ static int check_maps(const struct inference *in, struct frag_op *op)
 		{"inference_map", in->inference_map, true},
 		{"backend_map", in->backend_map, false},
 		{"device_map", in->device_map, false},
+		{"dla_core_map", in->dla_core_map, false},
 		{"temporal_map", in->temporal_map, false},
 		{"activation_map", in->activation_map, false},
 	};
