@@ -421,6 +421,42 @@ GPU_TEST(ops_twins, frames_of_both_places_are_drawn_by_the_cpu)
 	}
 }
 
+/* What a kernel writes into pinned memory is waited for; nothing else is on the host. */
+GPU_TEST(ops_twins, pinned_memory_is_read_after_the_stream)
+{
+	static const struct {
+		bool is_pinned[2];
+		int waits;
+	} rows[] = {{{false, false}, 0}, {{true, false}, 1}, {{false, true}, 1}, {{true, true}, 1}};
+	const struct frag_dtype f32 = {FRAG_DTYPE_FLOAT, 32, 1};
+	const struct frag_device devices[] = {{FRAG_DEVICE_CPU, 0}, {FRAG_DEVICE_CUDA_HOST, 0}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		struct frag_harness *h = make_draw(
+			2,
+			"[{name: '', type: color}, {name: a, type: points}, {name: b, type: points}]");
+		struct frag_message *m = frag_message_create();
+		int before;
+
+		cr_assert_eq(frag_message_add_tensor(m, "", gray_frame(true)), 0);
+		for (int k = 0; k < 2; k++) {
+			struct frag_tensor *points;
+
+			cr_assert_eq(frag_tensor_create_on(NULL, devices[rows[i].is_pinned[k]], f32,
+							   2, (const int64_t[]){1, 2}, &points),
+				     0);
+			memset(frag_tensor_writable(points), 0, frag_tensor_size_bytes(points));
+			cr_assert_eq(frag_message_add_tensor(m, k == 0 ? "a" : "b", points), 0);
+		}
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		before = fake.calls("cuStreamSynchronize");
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_expect_eq(fake.calls("cuStreamSynchronize") - before, rows[i].waits, "row %zu",
+			     i);
+		frag_harness_destroy(h);
+	}
+}
+
 GPU_TEST(ops_twins, what_a_gpu_does_not_draw_has_a_sentence)
 {
 	enum { LINES = 2000 };
