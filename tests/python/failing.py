@@ -280,6 +280,9 @@ def metadata(operator, context):
 def surroundings(operator, context):
     clock = operator.clock
     clock.advance_by(5)
+    clock.advance_to(clock.timestamp() + 7)
+    clock.sleep_for(0)
+    clock.sleep_until(0)
     return (context.operator_status(), context.operator_ticks(), context.argument("none"),
             context.count, context.time_ns, context.stream, context.flows(),
             operator.resource("none"), operator.condition("none"), clock.timestamp(),
@@ -395,6 +398,15 @@ def application():
     return summary["result"], made[0].read, made[0].table.items, made[1].got, paths
 
 
+def logged():
+    app = App(lambda app: app.add_operator(
+        All(app, conditions.CountCondition(app, 2), name="all")))
+    with frag.Tracker(app, filename="/dev/null", num_start_messages_to_skip=0) as tracker:
+        app.run()
+        tracker.end_logging()
+        return tracker.get_num_paths()
+
+
 def later():
     future = App(lambda app: app.add_operator(
         All(app, conditions.CountCondition(app, 2), name="all", tree=[1, {"a": "b"}]))).run_async()
@@ -440,6 +452,9 @@ def main():
     fail_each("metadata", inside(metadata))
     fail_each("surroundings", inside(surroundings))
     fail_each("an application", lambda: Now(application), is_slow=True)
+    fail_each("a tracker with a log", lambda: Now(logged), is_slow=True)
+    fail_each("a loader", lambda: Now(_frag.loader_register), is_kept=True)
+    fail_each("a folder", lambda: Now(lambda: _frag.library_folder("NONE", "none")))
     fail_each("an application beside", lambda: Now(later), is_slow=True)
     fail_each("a struct", lambda: Now(registered), is_kept=True)
 

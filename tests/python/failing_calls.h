@@ -160,7 +160,62 @@ static PyObject *(*const failing_method)(PyObject *, const char *, const char *,
 	(FAILS("frag_type_register") ? -ENOMEM : frag_type_register(__VA_ARGS__))
 #define frag_variable_open(...)                                                                    \
 	(FAILS("frag_variable_open") ? -ENOMEM : frag_variable_open(__VA_ARGS__))
+#define frag_clock_advance_by(...)                                                                 \
+	(FAILS("frag_clock_advance_by") ? -ENOMEM : frag_clock_advance_by(__VA_ARGS__))
+#define frag_clock_advance_to(...)                                                                 \
+	(FAILS("frag_clock_advance_to") ? -ENOMEM : frag_clock_advance_to(__VA_ARGS__))
+#define frag_clock_set_time_scale(...)                                                             \
+	(FAILS("frag_clock_set_time_scale") ? -ENOMEM : frag_clock_set_time_scale(__VA_ARGS__))
+#define frag_clock_sleep_for(...)                                                                  \
+	(FAILS("frag_clock_sleep_for") ? -ENOMEM : frag_clock_sleep_for(__VA_ARGS__))
+#define frag_clock_sleep_until(...)                                                                \
+	(FAILS("frag_clock_sleep_until") ? -ENOMEM : frag_clock_sleep_until(__VA_ARGS__))
+#define frag_condition_set_event_state(...)                                                        \
+	(FAILS("frag_condition_set_event_state") ? -ENOMEM                                         \
+						 : frag_condition_set_event_state(__VA_ARGS__))
+#define frag_harness_take(...)                                                                     \
+	(FAILS("frag_harness_take") ? -ENOMEM : frag_harness_take(__VA_ARGS__))
+#define frag_library_folder(...)                                                                   \
+	(FAILS("frag_library_folder") ? -ENOMEM : frag_library_folder(__VA_ARGS__))
+#define frag_loader_register(...)                                                                  \
+	(FAILS("frag_loader_register") ? -ENOMEM : frag_loader_register(__VA_ARGS__))
+#define frag_reader_get(...) (FAILS("frag_reader_get") ? -ENOMEM : frag_reader_get(__VA_ARGS__))
+#define frag_run_load(...) (FAILS("frag_run_load") ? -ENOMEM : frag_run_load(__VA_ARGS__))
+#define frag_run_set(...) (FAILS("frag_run_set") ? -ENOMEM : frag_run_set(__VA_ARGS__))
+#define frag_run_start(...) (FAILS("frag_run_start") ? -ENOMEM : frag_run_start(__VA_ARGS__))
+#define frag_tensor_create_on(...)                                                                 \
+	(FAILS("frag_tensor_create_on") ? -ENOMEM : frag_tensor_create_on(__VA_ARGS__))
+#define frag_tick_receive(...)                                                                     \
+	(FAILS("frag_tick_receive") ? -ENOMEM : frag_tick_receive(__VA_ARGS__))
+#define frag_tick_receive_all(...)                                                                 \
+	(FAILS("frag_tick_receive_all") ? -ENOMEM : frag_tick_receive_all(__VA_ARGS__))
+#define frag_tracker_enable_logging(...)                                                           \
+	(FAILS("frag_tracker_enable_logging") ? -ENOMEM : frag_tracker_enable_logging(__VA_ARGS__))
+#define frag_tracker_flush(...)                                                                    \
+	(FAILS("frag_tracker_flush") ? -ENOMEM : frag_tracker_flush(__VA_ARGS__))
+#define frag_tracker_metric(...)                                                                   \
+	(FAILS("frag_tracker_metric") ? -ENOMEM : frag_tracker_metric(__VA_ARGS__))
+#define frag_variable_allocate(...)                                                                \
+	(FAILS("frag_variable_allocate") ? -ENOMEM : frag_variable_allocate(__VA_ARGS__))
+#define frag_variable_create(...)                                                                  \
+	(FAILS("frag_variable_create") ? -ENOMEM : frag_variable_create(__VA_ARGS__))
+#define frag_variable_map(...)                                                                     \
+	(FAILS("frag_variable_map") ? -ENOMEM : frag_variable_map(__VA_ARGS__))
+#define frag_variable_publish(...)                                                                 \
+	(FAILS("frag_variable_publish") ? -ENOMEM : frag_variable_publish(__VA_ARGS__))
+#define frag_variable_wait(...)                                                                    \
+	(FAILS("frag_variable_wait") ? -ENOMEM : frag_variable_wait(__VA_ARGS__))
+#define frag_writer_put(...) (FAILS("frag_writer_put") ? -ENOMEM : frag_writer_put(__VA_ARGS__))
 /* They return NULL. */
+#define frag_fragment_tracker(...)                                                                 \
+	(FAILS("frag_fragment_tracker") ? NULL : frag_fragment_tracker(__VA_ARGS__))
+#define frag_op_find(...) (FAILS("frag_op_find") ? NULL : frag_op_find(__VA_ARGS__))
+#define frag_run_summary(...) (FAILS("frag_run_summary") ? NULL : frag_run_summary(__VA_ARGS__))
+#define frag_tracker_describe(...)                                                                 \
+	(FAILS("frag_tracker_describe") ? NULL : frag_tracker_describe(__VA_ARGS__))
+#define frag_tracker_path(...) (FAILS("frag_tracker_path") ? NULL : frag_tracker_path(__VA_ARGS__))
+#define frag_tracker_source(...)                                                                   \
+	(FAILS("frag_tracker_source") ? NULL : frag_tracker_source(__VA_ARGS__))
 #define frag_harness_create(...)                                                                   \
 	(FAILS("frag_harness_create") ? NULL : frag_harness_create(__VA_ARGS__))
 #define frag_message_create() (FAILS("frag_message_create") ? NULL : frag_message_create())
