@@ -316,6 +316,33 @@ Test(codec, memory_for_values_is_bounded)
 	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
 }
 
+/* Also where the value and the metadata of a message share it. */
+Test(codec, memory_for_all_values_of_a_message_is_bounded)
+{
+	static const struct frag_field fields[] = {FRAG_FIELD(struct padded, used, "u8")};
+	static const struct frag_type padded_type = {FRAG_TYPE_INIT, .name = "padded",
+						     .size = sizeof(struct padded),
+						     FRAG_FIELDS(fields)};
+	const uint32_t half = FRAGI_DECODED_MAX / sizeof(struct padded) / 2;
+	static uint8_t bytes[8192], zeros[4096];
+	uint64_t type_id;
+
+	cr_assert_eq(frag_type_register(&padded_type, NULL), 0);
+	type_id = fragi_type_id(frag_type_find("padded[]"));
+	for (uint32_t more = 0; more < 2; more++) {
+		const uint8_t one_key[] = {1, 0, 1, 'k'};
+		const uint32_t count = half + more;
+		size_t size = value_bytes(bytes, type_id, zeros, half) - 2;
+
+		memcpy(bytes + size, one_key, sizeof(one_key));
+		memcpy(bytes + size + 4, &type_id, 8);
+		memcpy(bytes + size + 12, &count, 4);
+		memset(bytes + size + 16, 0, count);
+		cr_expect_eq(decode_exactly(bytes, size + 16 + count, 0), more > 0 ? -EMSGSIZE : 0,
+			     "%u more", more);
+	}
+}
+
 /*
  * The most that can be asked for with the bytes there are, and that it takes time in proportion
  * (0.3 s; a checker may make it a hundred times slower).

@@ -293,6 +293,16 @@ Test(tracker, a_log_that_cannot_be_written_is_reported)
 	frag_tracker_unref(tracker);
 }
 
+/* It is that one, or there is no memory; then there may be when it is asked for again. */
+static void expect_number(struct frag_tracker *tracker, const char *name, int64_t expected)
+{
+	int64_t number = fragi_tracker_number_of(tracker, name);
+
+	cr_expect(number == expected || number == -ENOMEM, "%s: %lld", name, (long long)number);
+	if (number < 0)
+		cr_expect_eq(fragi_tracker_number_of(tracker, name), expected, "%s", name);
+}
+
 Test(tracker, every_failed_allocation_is_survived)
 {
 	int64_t failed = 1;
@@ -306,6 +316,8 @@ Test(tracker, every_failed_allocation_is_survived)
 			(void)fragi_tracker_add_source(tracker, "a", "out");
 			for (uint64_t i = 0; i < 40; i++)
 				arrive(tracker, "a", i);
+			expect_number(tracker, "there.tx", 1 << 24);
+			expect_number(tracker, "a", 0);
 		}
 		failed = fragi_alloc_fail_off();
 		frag_tracker_unref(tracker);

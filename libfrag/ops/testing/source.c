@@ -22,14 +22,15 @@ static const struct frag_param source_params[] = {
 static int source_setup(void *state, struct frag_op *op)
 {
 	const struct test_source *s = state;
-	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < s->files.count; i++) {
+	for (size_t i = 0; i < s->files.count; i++) {
 		const struct frag_port port = {.name = s->files.items[i].key, .dir = FRAG_OUT};
+		int r = frag_op_add_port(op, &port);
 
-		r = frag_op_add_port(op, &port);
+		if (r < 0)
+			return r;
 	}
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 static int source_initialize(void *state, struct frag_op *op)
