@@ -30,6 +30,9 @@ struct subject {
 		*name; /* of its lines, and with _gpu if its kernels are tried, of what it does */
 	bool on_gpu;   /* what comes to the first input lies there */
 	bool tries_kernel; /* with the lines and the samples alone */
+	/* fills in given files that are no texts; NULL: there are none */
+	void (*prepare)(void);
+	bool ends; /* there is no tick after that in which it is done */
 	/* further cases; NULL: none */
 	void (*run_own)(const struct subject *s);
 	/* called before and after the operator is made, and each tick; NULL: nothing is called */
@@ -68,6 +71,9 @@ static void make_files(const struct file *files)
 		close(fd);
 	}
 }
+
+/* Prints a file that is something else than below, and returns whether it is; NULL: none is. */
+static bool (*print_other)(const char *path);
 
 /* Of a picture its sides, depth and colours; of a text its lines. */
 static void print_file(int fd, const char *name)
@@ -114,9 +120,11 @@ static void print_files(const struct file *files)
 			f++;
 		if (f->name != NULL)
 			continue;
-		fd = open(e->fts_path, O_RDONLY);
-		print_file(fd, e->fts_path + 2);
-		close(fd);
+		if (print_other == NULL || !print_other(e->fts_path + 2)) {
+			fd = open(e->fts_path, O_RDONLY);
+			print_file(fd, e->fts_path + 2);
+			close(fd);
+		}
 		unlink(e->fts_path);
 	}
 	fts_close(tree);
@@ -126,7 +134,7 @@ static void print_files(const struct file *files)
 
 static int stderr_file;
 
-/* Prints the lines that were logged, without their time. */
+/* Prints the lines that were logged, without their time, and none of FFmpeg's. */
 static void print_log(void)
 {
 	static char text[16384];
@@ -135,7 +143,8 @@ static void print_log(void)
 
 	text[bytes > 0 ? bytes : 0] = '\0';
 	for (char *l = strtok_r(text, "\n", &rest); l != NULL; l = strtok_r(NULL, "\n", &rest))
-		fprintf(out, "    log%s\n", strchr(l, ' ') != NULL ? strchr(l, ' ') : l);
+		if (*l != '[')
+			fprintf(out, "    log%s\n", strchr(l, ' ') != NULL ? strchr(l, ' ') : l);
 	cr_assert_eq(ftruncate(stderr_file, 0), 0);
 	lseek(stderr_file, 0, SEEK_SET);
 }
@@ -184,7 +193,8 @@ static void around(const struct subject *s, bool begins)
 		s->around(begins);
 }
 
-static void tick(struct frag_harness *h, const struct subject *s, char *given, int n)
+/* Returns what compute has returned. */
+static int tick(struct frag_harness *h, const struct subject *s, char *given, int n)
 {
 	const struct frag_op_type *type = s->type;
 	char *rest = NULL;
@@ -209,6 +219,7 @@ static void tick(struct frag_harness *h, const struct subject *s, char *given, i
 	around(s, false);
 	fprintf(out, " %d%s%s\n", r, r < 0 ? " " : "", r < 0 ? frag_harness_error(h) : "");
 	take_all(h, type);
+	return r;
 }
 
 /* An operator from its beginning to its end, with a tick for each part of the feed. */
@@ -238,7 +249,8 @@ static void live_once(const struct subject *s, const char *base, const char *cha
 	if (h == NULL)
 		fprintf(out, "  refused: %d %s\n", err.code, err.text);
 	for (char *p; h != NULL && ticks && (p = strsep(&rest, "/")) != NULL;)
-		tick(h, s, p, ++n);
+		if (tick(h, s, p, ++n) == FRAG_DONE && s->ends)
+			break;
 	frag_harness_destroy(h);
 	for (size_t i = 0; i < LIVE_MAX; i++)
 		if (memory.live[i] != NULL) {
@@ -561,6 +573,8 @@ static void record(struct subject *s)
 	folder = open(path, O_DIRECTORY);
 	cr_assert_eq(fchdir(folder), 0);
 	make_files(s->files);
+	if (s->prepare != NULL)
+		s->prepare();
 
 	stderr_file = memfd_create("log", 0);
 	cr_assert(stderr_file >= 0 && dup2(stderr_file, 2) == 2);

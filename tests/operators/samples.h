@@ -20,7 +20,8 @@
  *   NAME=f32[2x4]~             with gaps between its rows
  *   NAME=u8[8x9x3]@2,3,4,5,200 zeros, but 200 from row 2 and column 3 to before row 4 and column 5
  *   i64:3  f64:0.5  bool:1  string:text (+ is the end of a line)
- *   meta:KEY=TEXT
+ *   meta:KEY=TEXT  f64meta:KEY=NUMBER
+ *   at:MS                      it was acquired then
  *   empty                      nothing of this
  */
 static const struct {
@@ -155,6 +156,7 @@ static inline struct frag_message *sample_message(const char *text, int n)
 {
 	struct frag_message *m = frag_message_create();
 	struct frag_metadata *metadata = NULL;
+	int64_t acquired_ns = 1000 + n * 17;
 	uint32_t seed = (uint32_t)n * 77 + 5;
 	char *copy = strdup(text), *rest = NULL;
 
@@ -167,6 +169,11 @@ static inline struct frag_message *sample_message(const char *text, int n)
 		if (strncmp(w, "meta:", 5) == 0) {
 			*equals = '\0';
 			frag_metadata_set_string(metadata, w + 5, equals + 1);
+		} else if (strncmp(w, "f64meta:", 8) == 0) {
+			*equals = '\0';
+			frag_metadata_set_f64(metadata, w + 8, strtod(equals + 1, NULL));
+		} else if (strncmp(w, "at:", 3) == 0) {
+			acquired_ns = i64 * 1000000;
 		} else if (strncmp(w, "i64:", 4) == 0) {
 			frag_message_set_value(m, &frag_type_i64, &i64, sizeof(i64), NULL);
 		} else if (strncmp(w, "f64:", 4) == 0) {
@@ -188,7 +195,7 @@ static inline struct frag_message *sample_message(const char *text, int n)
 				"%s", text);
 		}
 	}
-	frag_message_set_acquisition_ns(m, 1000 + n * 17);
+	frag_message_set_acquisition_ns(m, acquired_ns);
 	frag_message_set_sequence(m, (uint64_t)n * 3 + 100);
 	frag_message_set_metadata(m, metadata);
 	frag_metadata_destroy(metadata);
