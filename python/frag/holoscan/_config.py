@@ -15,6 +15,8 @@ class Config:
         self._prefix = prefix
         self._tree = {}
         if config_file:
+            # A number would be taken for one of the process's open files.
+            config_file = os.fspath(config_file)
             if not os.path.exists(config_file):
                 raise RuntimeError("Config file '%s' doesn't exist" % config_file)
             self._tree = _read(config_file)
