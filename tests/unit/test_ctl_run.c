@@ -245,11 +245,17 @@ static void put_text(const char *text, FILE *out)
 	}
 }
 
-static void begin(void)
+/* Forgets the variables of the tests, which no verb knows. */
+static void forget_variables(void)
 {
-	unsetenv("FRAG_BUILD"); /* of the tests, and no variable that a verb knows */
+	unsetenv("FRAG_BUILD");
 	unsetenv("FRAG_PYTHON");
 	unsetenv("FRAG_LOG_LEVEL");
+}
+
+static void begin(void)
+{
+	forget_variables();
 	scratch_make();
 	put("small.yaml", small);
 	put("wrong.yaml", wrong);
@@ -338,7 +344,7 @@ static void show_flags(const struct fragi_flags *flags, void *context)
 	}
 }
 
-Test(ctl_run, flags_of_all_verbs)
+Test(ctl_run, flags_of_all_verbs, .init = forget_variables)
 {
 	static const struct ctl_verb verbs[] = {
 		{.run = ctl_apply},    {.run = ctl_cameras},  {.run = ctl_describe},
