@@ -14,8 +14,8 @@
 #include <fragctl/python.h>
 
 /*
- * What becomes of the list that an interpreter of Python writes of a module's types, compared with a
- * recorded text. The interpreter is a script of the shell; frag_loader_register is that of this
+ * What becomes of the list that an interpreter of Python writes of a module's types, compared with
+ * a recorded text. The interpreter is a script of the shell; frag_loader_register is that of this
  * file, by the linker (--wrap).
  */
 static const struct frag_loader *loader;
