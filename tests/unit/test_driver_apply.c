@@ -92,6 +92,21 @@ WORLD_TEST(driver_apply, a_host_that_may_is_started_again_with_the_new_graph, ru
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
+/* It runs, and another process is prepared for it on another worker. */
+WORLD_TEST(driver_apply, a_host_that_is_about_to_move_is_not_started_again, runs)
+{
+	const char *changed = GRAPH("", ", parameters: {b: 2}", "");
+
+	hello(w, 3, "c", "f2");
+	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .seq = 3, .drain = {"b", false}});
+	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+	cr_assert(must_take(w, 3, FW_HOST_CREATE)->create.is_beside);
+	apply(w, 4, changed, false);
+	expect_refused(w, FRAGI_FAILURE_NO_SERVICE, "f2 is being started again");
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(w, 3, FW_HOST_KILL));
+}
+
 WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 {
 	const char *changed = GRAPH(", parameters: {a: 1}", "", "");

@@ -48,12 +48,15 @@ static void live_again(struct world *w)
 		say_result(w, host, host, FW_HOST_WIRED);
 	for (uint32_t host = 1; host <= 2; host++)
 		say_result(w, host, host, FW_HOST_STARTED);
+	say_stats(w, 2, 2, true, 0, 5);
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 	pass_beating(w, 2 * SECOND, 1, 2);
 	speaking_epoch[2] = 2;
 	say_prepared(w, 2, 2, "f2", false);
 	say_result(w, 2, 2, FW_HOST_WIRED);
 	say_result(w, 2, 2, FW_HOST_STARTED);
+	say_stats(w, 1, 1, true, 7, 0);
+	say_stats(w, 2, 2, true, 0, 2);
 	both_are_done(w);
 	both_exit(w);
 	speaking_epoch[2] = 1;

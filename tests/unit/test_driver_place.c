@@ -20,14 +20,19 @@ struct fixture {
 	struct drv_place places[8];
 };
 
-static void fixture_init(struct fixture *f)
+static void fixture_init_with(struct fixture *f, const char *text)
 {
-	struct fragi_spec_source source = {.graph = {"app.yaml", chain, strlen(chain)}};
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
 	struct fragi_diag diag = {0};
 
 	memset(f, 0, sizeof(*f));
 	cr_assert_eq(fragi_spec_parse(&source, &diag, &f->spec), 0);
 	fragi_diag_fini(&diag);
+}
+
+static void fixture_init(struct fixture *f)
+{
+	fixture_init_with(f, chain);
 }
 
 static void fixture_fini(struct fixture *f)
@@ -106,21 +111,58 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 	fixture_fini(&f);
 }
 
+/* f2 goes to b, f3 beside it, and f1 to d, which alone has memory; f4 finds no GPU. */
+static const char demanding[] =
+	"frag: 1\napplication: app\nfragments:\n"
+	"  f1: {operators: {o: {type: t}}, requirements: {apart: [f2], memory: 1Gi}}\n"
+	"  f2: {operators: {o: {type: t}}, requirements: {labels: {zone: b}, cpu: 2}}\n"
+	"  f3: {operators: {o: {type: t}}, requirements: {near: [f2]}}\n"
+	"  f4: {operators: {o: {type: t}}, requirements: {gpu: 1}}\n"
+	"flows: [f1.o -> f3.o, f2.o -> f3.o]\n";
+
+static void expect_same_places(const struct drv_place *a, const struct drv_place *b)
+{
+	struct fragi_arena arena = {0};
+
+	for (size_t f = 0; f < 4; f++) {
+		cr_assert_eq(a[f].worker, b[f].worker);
+		cr_assert_str_eq(a[f].reason, b[f].reason);
+		cr_assert_eq(a[f].other_count, b[f].other_count);
+		for (uint32_t i = 0; i < a[f].other_count; i++) {
+			cr_assert_str_eq(a[f].others[i].worker, b[f].others[i].worker);
+			cr_assert_str_eq(drv_place_why(&arena, &a[f].others[i]),
+					 drv_place_why(&arena, &b[f].others[i]));
+		}
+	}
+	fragi_arena_fini(&arena);
+}
+
 Test(driver_place, every_failure_of_memory_is_told)
 {
-	struct drv_place_worker workers[] = {WORKER("a", 1, "f1", "f2"),
-					     WORKER("b", 1, "f1", "all")};
-	struct fixture f;
-	int r = -1;
+	static const char *const zone[] = {"zone=b"};
+	struct drv_place_worker workers[] = {WORKER("a", 1, "f2", "all"),
+					     WORKER("b", 8, "f2", "f2", "all"),
+					     {.name = "c", .has = {1000}},
+					     {.name = "d", .has = {9000, 0, INT64_C(1) << 31}}};
+	struct fixture f, short_of;
+	bool more = true;
 
-	fixture_init(&f);
-	for (int64_t skip = 0; r < 0 && skip < 1000; skip++) {
+	workers[0].labels = workers[1].labels = workers[2].labels = zone;
+	workers[0].label_count = workers[1].label_count = workers[2].label_count = 1;
+	fixture_init_with(&f, demanding);
+	cr_assert_eq(drv_place(f.spec, workers, 4, &f.arena, f.places), 1, "f4 has none");
+	for (int64_t skip = 0; more; skip++) {
+		int r;
+
+		fixture_init_with(&short_of, demanding);
 		fragi_alloc_fail_after(skip, 1);
-		r = drv_place(f.spec, workers, 2, &f.arena, f.places);
-		fragi_alloc_fail_off();
-		cr_assert(r == 0 || r == -12);
+		r = drv_place(short_of.spec, workers, 4, &short_of.arena, short_of.places);
+		more = fragi_alloc_fail_off() != 0;
+		cr_assert_eq(r, more ? -ENOMEM : 1, "%d", (int)skip);
+		if (!more)
+			expect_same_places(short_of.places, f.places);
+		fixture_fini(&short_of);
 	}
-	cr_expect_eq(r, 0);
 	fixture_fini(&f);
 }
 
