@@ -301,7 +301,7 @@ static void look_at_worker(struct look *look, uint32_t index)
 	const struct host_past *past = &look->past->hosts[index];
 	const struct fw_facts *facts;
 
-	if (host->now.stats == NULL || host->worker == NULL || look->app->core->config.is_local)
+	if (host->now.stats == NULL || look->app->core->config.is_local)
 		return;
 	facts = &host->now.stats->stats.facts;
 	for (uint32_t i = 0; i < look->worker_count; i++)
