@@ -72,7 +72,8 @@ struct life {
 	long written; /* up to there the transcript was, when the deadline was last shown */
 	unsigned int steps;
 	bool is_calm;
-	bool is_brief; /* a deadline is not shown where nothing else happened */
+	bool is_brief;     /* a deadline is not shown where nothing else happened */
+	unsigned int mood; /* what all hosts that are reported were told; 0: each something else */
 };
 
 static inline uint64_t drawn(struct life *l, uint64_t below)

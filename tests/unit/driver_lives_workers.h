@@ -125,6 +125,17 @@ static inline void worker_is_silent(struct life *l)
 		life_forget_worker(l, (size_t)(worker - l->workers));
 }
 
+/* As a driver that was ending an application has told its hosts. */
+static inline void report_in_mood(struct life *l, struct fw_host_report *report)
+{
+	if (l->mood == 0 || one_in(l, 4))
+		return;
+	report->stop = (enum fw_stop_state)((l->mood - 1) % 5);
+	report->is_closing = l->mood > 5 && l->mood <= 10;
+	report->failure =
+		l->mood > 10 && l->mood <= 15 ? FRAGI_FAILURE_OPERATOR_FAILED : FRAGI_FAILURE_NONE;
+}
+
 /* A worker that has come back reports a process, or that it has reported all. */
 static inline void worker_reports(struct life *l)
 {
@@ -164,6 +175,7 @@ static inline void worker_reports(struct life *l)
 			.restarts = p->create->create.restarts,
 			.is_inexact = one_in(l, 10),
 			.age_ns = (int64_t)drawn(l, 100) * SECOND};
+		report_in_mood(l, &m.report);
 		if (m.report.failure == FRAGI_FAILURE_NONE)
 			m.report.reason = "";
 		if (fails(l, 30))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../expected.h"
-#include "driver_lives_clients.h"
+#include "driver_lives_adoptions.h"
 
 /*
  * Drawn lives of the driver's core. Of the first ones all is written, of the others a line with the
@@ -9,8 +9,9 @@
 
 #define LIVES 240
 #define LIVES_SHOWN 8
-#define SHORT_LIVES 1000 /* from this number on memory fails in a life, again and again */
-#define MOVED_LIVES 2000 /* from this number on hosts are replaced all the time */
+#define SHORT_LIVES 1000   /* from this number on memory fails in a life, again and again */
+#define MOVED_LIVES 2000   /* from this number on hosts are replaced all the time */
+#define ADOPTED_LIVES 3000 /* from this number on drivers follow one another */
 #define LIFE_EVENTS 150
 
 static void time_passes(struct life *l)
@@ -280,6 +281,23 @@ static const struct happening moves[] = {{30, one_is_replaced},
 					 {8, watch},
 					 {3, worker_goes},
 					 {0, NULL}};
+static const struct happening adoptions[] = {{20, next_driver_begins},
+					     {24, all_answer},
+					     {14, start_app},
+					     {12, disk_writes},
+					     {8, time_passes},
+					     {5, is_looked_into},
+					     {3, worker_goes},
+					     {12, worker_comes},
+					     {6, worker_reports},
+					     {6, one_acts},
+					     {2, drain},
+					     {1, stop_app},
+					     {2, apply},
+					     {2, change_app},
+					     {4, client_comes},
+					     {2, one_crashes_often},
+					     {0, NULL}};
 static const struct happening events[] = {{60, one_answers},
 					  {40, all_answer},
 					  {36, one_acts},
@@ -356,6 +374,10 @@ static void life_begin(struct life *l, struct world *w, unsigned int number, boo
 					.progress_ns = one_in(l, 4) ? 0 : -1,
 					.prepare_ns = one_in(l, 4) ? 5 * SECOND : 0,
 					.start_ns = one_in(l, 4) ? 4 * SECOND : 0};
+	if (number >= ADOPTED_LIVES) {
+		l->config.keeps_state = l->config.adopts = true;
+		l->config.is_local = l->config.ends_with_app = false;
+	}
 	if (l->config.is_local)
 		l->config.ends_with_app = true;
 	if (l->config.ends_with_app)
@@ -442,8 +464,12 @@ static char *live(unsigned int number, bool is_brief)
 	state_begin();
 	fragi_log_threshold = FRAGI_LOG_INFO;
 	life_begin(&l, &w, number, is_brief);
-	for (int i = 0; i < LIFE_EVENTS; i++)
-		happen(&l, number >= MOVED_LIVES ? moves : events);
+	if (number >= ADOPTED_LIVES)
+		for (int i = 0; i < LIFE_EVENTS / 3; i++)
+			happen(&l, adoptions);
+	else
+		for (int i = 0; i < LIFE_EVENTS; i++)
+			happen(&l, number >= MOVED_LIVES ? moves : events);
 	life_end(&l);
 	fclose(transcript);
 	hide_minor(transcript_text);
@@ -504,6 +530,14 @@ Test(driver_lives, in_which_hosts_are_replaced)
 	char *all = lives(MOVED_LIVES, LIVES / 4, 1);
 
 	expected_compare("driver/moves", all);
+	free(all);
+}
+
+Test(driver_lives, in_which_drivers_follow_one_another)
+{
+	char *all = lives(ADOPTED_LIVES, LIVES, 0);
+
+	expected_compare("driver/adoptions", all);
 	free(all);
 }
 
