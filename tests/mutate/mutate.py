@@ -245,7 +245,9 @@ class Tree:
             # Some programs start the daemons, which no program depends on.
             good, output = self.make("plain", "-k", *(["all"] + only if only and len(only) == len(names)
                                                       else ["tests"]))
-            found = set(map(int, re.findall(r"\bmutant-(\d+):\d+:\d+: (?:fatal )?error", output)))
+            # The second is an error in a macro, which gcc reports where that is defined.
+            found = set(map(int, re.findall(r"\bmutant-(\d+):\d+:\d+: (?:fatal )?error", output) +
+                            re.findall(r"\bmutant-(\d+): In function .*\n\S+: (?:fatal )?error", output)))
             more = {m.id: "the compiler" for m in mutants if numbers[m.id] in found}
             if not found:
                 places = set(re.findall(r"(?m)^(\S+?):\d+:\d+: (?:fatal )?error", output))
