@@ -106,6 +106,7 @@ $(B)/tests/unit/test_ctl_daemons: $(patsubst %,$(B)/obj/fragctl/%.o,command daem
 $(B)/tests/unit/test_web_dialogues: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail filter json look \
 	metrics promise samples service service_print table tap top_draw top_lines top_opened \
 	top_print top_window $(addprefix web/,ask echo feed routes scrape server start))
+$(B)/tests/unit/test_ctl_child: $(patsubst %,$(B)/obj/fragctl/%.o,begin child fail json)
 # Of interpreters that the test plays.
 $(B)/tests/unit/test_ctl_python: private ALL_LDFLAGS += -Wl,--wrap=frag_loader_register
 $(B)/tests/unit/test_ctl_python: $(B)/obj/fragctl/python.o

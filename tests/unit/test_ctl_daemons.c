@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -163,6 +164,7 @@ static const struct row *row;
 static struct shared {
 	_Atomic int64_t now_ns;
 	atomic_uint begun;
+	atomic_uint looks;     /* of the run at the clock */
 	atomic_bool is_traced; /* it is under way */
 	pid_t pids[CHILDREN], run;
 	char texts[CHILDREN][2000];
@@ -205,6 +207,7 @@ static int play(int child, int ready_fd)
 {
 	const char *script = row->scripts[child] != NULL ? row->scripts[child] : "t0";
 	static char much[400];
+	unsigned int looks;
 	sigset_t set, pending;
 
 	sigemptyset(&set);
@@ -237,6 +240,9 @@ static int play(int child, int ready_fd)
 			break;
 		case 'r':
 			while (kill(shared->pids[FIRST_WORKER], 0) == 0)
+				sleep_ms(2);
+			looks = shared->looks;
+			while (shared->looks < looks + 2) /* when it ended, and how long ago */
 				sleep_ms(2);
 			break;
 		case 'I':
@@ -342,10 +348,10 @@ uid_t geteuid(void)
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
-	(void)id;
-	*out = (struct timespec){0};
-	if (shared != NULL)
-		*out = (struct timespec){shared->now_ns / 1000000000, shared->now_ns % 1000000000};
+	if (shared == NULL)
+		return (int)syscall(SYS_clock_gettime, id, out);
+	shared->looks += getpid() == shared->run;
+	*out = (struct timespec){shared->now_ns / 1000000000, shared->now_ns % 1000000000};
 	return 0;
 }
 
