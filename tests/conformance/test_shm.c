@@ -397,6 +397,8 @@ Test(shm, another_user_is_sent_away, .init = set_environment)
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	expect_working(&pair);
 	pair_close(&pair);
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 /* Connects host 0 to an address of host 1 that was changed. */

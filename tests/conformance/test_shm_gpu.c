@@ -182,6 +182,7 @@ Test(shm_gpu, a_receiver_cannot_write_to_what_it_got)
 	struct frag_message *message;
 	struct pair pair;
 
+	left_own.descriptors = left_own.shared_maps = 2; /* of a GPU that has failed */
 	open_pair(&pair, &kind_shm);
 	message = pass(&pair, area, BYTES);
 	cr_assert_eq(gpu->copy(GPU, dl_of(message)->data, "overwritten", 11, &err), 0);

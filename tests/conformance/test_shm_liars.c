@@ -423,10 +423,11 @@ LIAR_TEST(shm_liars, a_shortage_of_descriptors_is_waited_out_asleep)
 
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	none = limit;
+	left_own.descriptors = 1;
 	stranger = knock(host);
 	none.rlim_cur = (rlim_t)stranger + 1;
 	for (int fd = dup(0); fd >= 0 && fd < stranger; fd = dup(0))
-		; /* those below are in use as well */
+		left_own.descriptors++; /* those below are in use as well */
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	while (dup(0) >= 0)
 		;

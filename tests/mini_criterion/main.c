@@ -18,10 +18,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../left.h"
 #include "../slow.h"
 
 static struct mini_test *tests, **last_test = &tests;
@@ -99,11 +102,62 @@ static const struct mini_suite *suite_of(const struct mini_test *test)
 	return &none;
 }
 
+/* What a test may change of its process, and has to give back. */
+struct kept {
+	struct left left;
+	sigset_t blocked;
+	mode_t umask;
+	char name[16]; /* of the thread */
+};
+
+/* libuv keeps a pipe and threads for the whole of a process that uses it. */
+void uv_library_shutdown(void) __attribute__((weak));
+
+static struct kept kept_now(void)
+{
+	struct kept now = {.left = left_now()};
+
+	pthread_sigmask(SIG_SETMASK, NULL, &now.blocked);
+	umask(now.umask = umask(0));
+	pthread_getname_np(pthread_self(), now.name, sizeof(now.name));
+	return now;
+}
+
+static void expect_kept(const struct mini_test *test, const struct kept *before)
+{
+	struct kept now;
+	struct left most = before->left;
+
+	if (uv_library_shutdown != NULL)
+		uv_library_shutdown();
+	most.descriptors += left_own.descriptors;
+	most.threads += left_own.threads;
+	most.shared_maps += left_own.shared_maps;
+	now = kept_now();
+	failed = left_is_more(most);
+	for (int s = 1; s < NSIG; s++)
+		if (sigismember(&now.blocked, s) != sigismember(&before->blocked, s)) {
+			fprintf(stderr, "left: signal %d, blocked: %d (%d before)\n", s,
+				sigismember(&now.blocked, s), sigismember(&before->blocked, s));
+			failed = true;
+		}
+	if (now.umask != before->umask || strcmp(now.name, before->name) != 0) {
+		fprintf(stderr, "left: umask %03o (%03o before), thread %s (%s)\n", now.umask,
+			before->umask, now.name, before->name);
+		failed = true;
+	}
+	if (failed)
+		fprintf(stderr, "%s::%s leaves what it had not found\n", test->suite, test->name);
+}
+
 static void run(const struct mini_test *test)
 {
-	static const struct mini_suite *suite; /* survives longjmp */
+	/* They survive longjmp. */
+	static const struct mini_suite *suite;
+	static struct kept before;
 
 	suite = suite_of(test);
+	before = kept_now();
 	first = pthread_self();
 	if (setjmp(end) == 0) {
 		if (suite->init != NULL)
@@ -118,6 +172,8 @@ static void run(const struct mini_test *test)
 		if (suite->fini != NULL)
 			suite->fini();
 	}
+	if (!failed && !skipped)
+		expect_kept(test, &before);
 	exit(!failed && skipped ? EXIT_SKIPPED : failed);
 }
 

@@ -108,6 +108,7 @@ Test(ops_inference_processor, which_of_two_classes_is_printed)
 	give_tensor(h, "receivers", "a", FLOATS(1, SIDES(3), ((const float[]){1, 2, 3})));
 	tick_fails(h, "takes a tensor of 2 numbers, and \"a\" has 3");
 	frag_harness_destroy(h);
+	close(before);
 	close(file);
 	unlink(path);
 }

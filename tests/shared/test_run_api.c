@@ -15,6 +15,7 @@
 
 #include <built.h>
 #include <frag/run.h>
+#include <left.h>
 
 /* frag/run.h: applications that run in this process. */
 
@@ -26,9 +27,15 @@ static const char *plugins;
 static void find_plugins(void)
 {
 	plugins = built("tests/sample_plugins");
+	left_own.descriptors = 2; /* libuv's, of the module that runs applications */
 }
 
 TestSuite(run_api, .init = find_plugins);
+
+static void hang_is_left(void)
+{
+	left_own = (struct left){.descriptors = 10, .threads = 2, .shared_maps = 1};
+}
 
 /* Three messages, or as many as the argument says. */
 static const char short_one[] =
@@ -420,6 +427,7 @@ Test(run_api, an_operator_that_hangs_is_left_behind)
 			   "parameters: {where: compute, deed: hang}}\n",
 			   all);
 
+	hang_is_left();
 	cr_assert_eq(frag_run_load(&config, &run, &err), 0, "%s", err.text);
 	cr_assert_eq(frag_run_start(run, NULL), 0);
 	cr_expect_eq(frag_run_wait(run, LIMIT, &err), -EIO);
@@ -442,6 +450,7 @@ Test(run_api, the_second_stop_does_not_wait)
 			   "  op: {type: unruly, parameters: {where: compute, deed: hang}}\n",
 			   all);
 
+	hang_is_left();
 	cr_assert_eq(frag_run_load(&config, &run, &err), 0, "%s", err.text);
 	cr_assert_eq(frag_run_start(run, NULL), 0);
 	cr_expect_eq(frag_run_wait(run, SECOND / 2, NULL), -ETIMEDOUT);
@@ -483,6 +492,8 @@ Test(run_api, the_process_stays_as_it_was)
 	cr_assert_eq(write(pipe_fds[1], "x", 1), 1);
 	cr_expect_eq(waitpid(child, &status, 0), child, "nor to wait for");
 	cr_expect_eq(WEXITSTATUS(status), 7);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
 	frag_run_destroy(run);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		sigaction(numbers[i], NULL, &now);

@@ -59,6 +59,10 @@ static inline void finish(void)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	close(pidfd);
+	close(output);
+	if (control >= 0)
+		close(control);
 	fw_reader_fini(&reader);
 	wrk_page_fini(&page);
 }

@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 /* What is logged and printed between begin and end, to be compared: without the times. */
-static int logged_fd = -1, logged_stderr, logged_stdout;
+static int logged_fd, logged_stderr, logged_stdout;
 
 static inline void logged_begin(void)
 {
-	if (logged_fd < 0)
-		logged_fd = memfd_create("log", MFD_CLOEXEC);
+	logged_fd = memfd_create("log", MFD_CLOEXEC);
 	cr_assert_geq(logged_fd, 0);
 	fflush(stdout);
 	logged_stderr = dup(STDERR_FILENO);
@@ -34,7 +33,8 @@ static inline void logged_end(FILE *out)
 	close(logged_stderr);
 	close(logged_stdout);
 	size = pread(logged_fd, text, sizeof(text) - 1, 0);
-	cr_assert(size >= 0 && lseek(logged_fd, 0, SEEK_SET) == 0 && ftruncate(logged_fd, 0) == 0);
+	cr_assert_geq(size, 0);
+	close(logged_fd);
 	text[size] = '\0';
 	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
 		if (line[0] == '2' && strchr(line, 'Z') != NULL)

@@ -34,10 +34,12 @@ static void collect(void)
 		ssize_t n;
 
 		dup2(saved[i], i + 1);
+		close(saved[i]);
 		close(pipes[i][1]);
 		while ((n = read(pipes[i][0], texts[i] + used, sizeof(texts[i]) - 1 - used)) > 0)
 			used += (size_t)n;
 		texts[i][used] = '\0';
+		close(pipes[i][0]);
 	}
 }
 

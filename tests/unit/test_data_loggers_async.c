@@ -4,6 +4,7 @@
 #include <res/data_logger.h>
 #include <run/state.h>
 
+#include "left.h"
 #include "logger_ops.h"
 
 static struct frag_data_logger_counts counts_of(const struct rig *rig)
@@ -101,6 +102,8 @@ Test(data_loggers, what_waits_when_an_operator_hangs_is_logged_or_counted)
 		struct rig *rig = &hanging[stuck];
 
 		clear();
+		left_own.descriptors += 5; /* what hangs is left */
+		left_own.shared_maps += 1;
 		atomic_store(&gate_is_closed, stuck);
 		rig_run(rig, &plugin,
 			rig_graph(0, "data_loggers: {log: {type: async_capture, gate: 1, "

@@ -109,10 +109,10 @@ Test(draft, has_another_name_each_time)
 
 Test(draft, has_the_permissions_of_any_new_file)
 {
+	const mode_t before = umask(027);
 	struct frag_draft *draft;
 	struct stat st;
 
-	umask(027);
 	write_file("x");
 	cr_assert_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0640u);
@@ -121,6 +121,7 @@ Test(draft, has_the_permissions_of_any_new_file)
 	cr_assert_eq(frag_draft_commit(draft), 0);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0600u);
+	umask(before);
 }
 
 Test(draft, replaces_a_symbolic_link_and_not_what_it_points_to)

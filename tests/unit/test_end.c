@@ -4,6 +4,7 @@
 #include <run/state.h>
 
 #include "cycle_ops.h"
+#include "left.h"
 
 /* How operators, fragments and applications end; under both schedulers. */
 
@@ -322,6 +323,8 @@ Test(end, an_operator_that_ends_its_thread_has_failed)
 		cr_expect(atomic_load(&rig.run->hung), "nothing may be freed under its operators");
 		cr_assert(left_count < FRAG_COUNT_OF(left));
 		left[left_count++] = rig.run;
+		left_own.descriptors += 8;
+		left_own.shared_maps += 2;
 		rig_end(&rig);
 	}
 }

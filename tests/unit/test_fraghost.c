@@ -233,6 +233,7 @@ Test(fraghost, ends_with_its_workerds_socket)
 {
 	up_to_started(ping("1000000000"));
 	close(control);
+	control = -1;
 	expect_end(3, 0);
 }
 

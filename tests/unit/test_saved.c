@@ -99,7 +99,11 @@ static void keep(void)
 	cr_assert_eq(ftruncate(rig_saved_fd, 1 << 20), 0);
 }
 
-TestSuite(saved, .init = keep);
+static void forget(void)
+{
+	close(rig_saved_fd);
+}
+TestSuite(saved, .init = keep, .fini = forget);
 
 /* One host, of one counter with these parameters. */
 static void run_named(const char *name, const char *type, const char *parameters, bool fails)

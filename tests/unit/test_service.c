@@ -12,6 +12,8 @@
 
 #include <base/service.h>
 
+#include "left.h"
+
 static char folder[] = "/tmp/frag-service-XXXXXX";
 static char name[64];
 static int manager;
@@ -48,6 +50,7 @@ static void begin(void)
 	snprintf(name, sizeof(name), "%s/notify", folder);
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
+	left_own.descriptors = 1; /* a daemon reports until its end */
 }
 static void end(void)
 {

@@ -20,14 +20,22 @@
 
 static struct frag_err err = FRAG_ERR_INIT;
 
+static mode_t before;
+
 static void begin(void)
 {
-	umask(0);
+	before = umask(0);
 	scratch_make();
 	cr_assert_eq(chdir(scratch), 0);
 }
 
-TestSuite(trusted_path, .init = begin, .fini = scratch_remove);
+static void end(void)
+{
+	umask(before);
+	scratch_remove();
+}
+
+TestSuite(trusted_path, .init = begin, .fini = end);
 
 static void make_folder(const char *path, uid_t owner, mode_t mode)
 {
@@ -122,6 +130,8 @@ Test(trusted_path, what_the_kernel_says)
 	cr_expect_eq(look("/dev/null", geteuid()), 0, "%s", err.text);
 	cr_expect_eq(look("/", geteuid()), 0, "%s", err.text);
 	cr_expect_eq(look("/tmp", geteuid()), -EPERM);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 Test(trusted_path, of_other_users)

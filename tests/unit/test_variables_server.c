@@ -13,6 +13,12 @@
 /* How a process serves the memory of its variables to guests, and what guests believe. */
 TestSuite(variables_server, .init = world_init, .fini = world_fini);
 
+static void fetch_again(void)
+{
+	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
+	fetch(&world.b, "gain");
+}
+
 Test(variables_server, who_does_not_know_the_secret_gets_nothing)
 {
 	struct fragi_variable_memory memory;
@@ -29,7 +35,7 @@ Test(variables_server, who_does_not_know_the_secret_gets_nothing)
 	cr_expect_eq(memory.fd, -1);
 	cr_expect_eq(frag_variable_create(&c.op, "mine", &handle), 0);
 	fragi_variables_destroy(c.variables);
-	fetch(&world.b, "gain");
+	fetch_again();
 }
 
 /* The socket of a variable. */
@@ -54,12 +60,6 @@ static void connect_all(int *fds, size_t count)
 		while (r == -EAGAIN);
 		cr_assert_eq(r, 0);
 	}
-}
-
-static void fetch_again(void)
-{
-	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
-	fetch(&world.b, "gain");
 }
 
 /* As many as are served at a time, none of which is closed for another. */

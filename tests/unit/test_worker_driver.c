@@ -273,6 +273,8 @@ Test(worker_driver, what_comes_of_what_is_done)
 	fflush(stderr);
 	dup2(stderr_fd, STDERR_FILENO);
 	show_log(log);
+	close(stderr_fd);
+	close(log);
 	fclose(out);
 	expected_compare("worker/driver", text);
 	free(text);

@@ -25,6 +25,9 @@ static void begin(void)
 static void end(void)
 {
 	dup2(saved, 2);
+	close(saved);
+	if (out[0] >= 0)
+		close(out[0]);
 	wrk_lines_fini(&lines);
 }
 TestSuite(worker_lines, .init = begin, .fini = end);
@@ -110,6 +113,7 @@ Test(worker_lines, a_reader_that_is_gone_disturbs_nothing)
 
 	signal(SIGPIPE, SIG_IGN);
 	close(out[0]);
+	out[0] = -1;
 	feed("one\n");
 	cr_expect_eq(wrk_lines_last(&lines, last), 1);
 }

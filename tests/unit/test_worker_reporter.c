@@ -40,6 +40,7 @@ static const struct fw_welcome session = {
 	.session = 77, .name = "a", .beat_ns = 1, .dead_ns = 1, .version = "", .secret = {1, 2, 3}};
 static struct wrk_reporter reporter;
 static int listener, driver, reporters = -1;
+static bool is_killed; /* workerd */
 static struct fw_reader reader;
 
 static void connect_driver(uint64_t id)
@@ -79,6 +80,8 @@ static void end(void)
 		close(reporters);
 	if (reporter.pid > 0)
 		kill(reporter.pid, SIGKILL);
+	if (reporter.pid > 0 && !is_killed)
+		close(reporter.socket);
 	while (waitpid(-1, NULL, WNOHANG) >= 0)
 		continue;
 }
@@ -118,6 +121,7 @@ static void end_host(struct host *host)
 static void kill_workerd(void)
 {
 	close(reporter.socket);
+	is_killed = true;
 }
 
 static bool is_readable(int fd, int timeout_ms)

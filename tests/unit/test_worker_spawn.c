@@ -30,6 +30,24 @@ struct child {
 	char script[256];
 };
 
+/* Of all children; closed at the end. */
+static int kept[32];
+static size_t kept_count;
+
+static int keep(int fd)
+{
+	cr_assert_lt(kept_count, FRAG_COUNT_OF(kept));
+	kept[kept_count++] = fd;
+	return fd;
+}
+
+static void end(void)
+{
+	while (kept_count > 0)
+		close(kept[--kept_count]);
+}
+TestSuite(worker_spawn, .fini = end);
+
 /* A shell script in the place of fraghost. */
 static int start(struct child *child, const char *text, struct frag_err *err)
 {
@@ -60,8 +78,10 @@ static int start(struct child *child, const char *text, struct frag_err *err)
 	close(ledger);
 	close(note);
 	close(saved);
-	child->control = control[0];
-	child->output = output[0];
+	child->control = keep(control[0]);
+	child->output = keep(output[0]);
+	if (r == 0)
+		keep(child->pidfd);
 	return r;
 }
 
@@ -198,6 +218,8 @@ Test(worker_spawn, the_child_dies_with_its_parent)
 	char path[64];
 
 	cr_assert_eq(pipe(report), 0);
+	keep(report[0]);
+	keep(report[1]);
 	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	between = fork();
 	if (between == 0) {
@@ -212,6 +234,7 @@ Test(worker_spawn, the_child_dies_with_its_parent)
 	cr_assert_eq(read(report[0], &grandchild, sizeof(grandchild)), (ssize_t)sizeof(grandchild));
 	grandchild_fd = (int)syscall(434 /* pidfd_open */, grandchild, 0u);
 	cr_assert_geq(grandchild_fd, 0);
+	keep(grandchild_fd);
 	cr_assert_eq(kill(between, SIGKILL), 0);
 	wait = (struct pollfd){.fd = grandchild_fd, .events = POLLIN};
 	cr_expect_eq(poll(&wait, 1, 10000), 1);
