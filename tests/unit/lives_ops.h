@@ -3,6 +3,7 @@
 #define TESTS_UNIT_LIVES_OPS_H
 
 #include "rig.h"
+#include "sched_state.h"
 
 /*
  * Operators that write down each of their ticks, with the time of their clock: what they receive,
@@ -27,6 +28,9 @@ static const struct frag_param life_params[] = {
 
 /* The lines of all operators, in their order; and of each one, by the first letter of its name. */
 static FILE *lives_out, *lives_own[26];
+
+/* Whether the sum is taken of what the scheduler remembers, at each tick. */
+static bool life_has_state;
 
 static FILE *life_own(const struct frag_op *op)
 {
@@ -151,6 +155,8 @@ static int life_compute(void *state, struct frag_tick *tick)
 	const int64_t n = (int64_t)frag_tick_count(tick) + 1;
 	int r;
 
+	if (life_has_state)
+		state_of_sched(op->exec->sched);
 	life_print(op, "%lld %s#%lld", (long long)life_ms(op), frag_op_name(op), (long long)n);
 	if (n == s->pend_at && s->pended++ == 0) {
 		life_print(op, " pends\n");

@@ -9,12 +9,14 @@
  * operator stopped.
  */
 #include <errno.h>
+#include <linux/memfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <base/log.h>
@@ -38,9 +40,10 @@ struct rig {
 	struct fragi_registry *registry;
 	struct fragi_run *run;
 	struct fragi_diag diag;
+	int page_fd;  /* of the ledger; -1, 0: none */
 	bool is_host; /* some fragments: the test is their driver */
 	/* what the run reported */
-	unsigned int wired, done, failed, stopped, idle, lost;
+	unsigned int wired, started, done, failed, stopped, idle, lost;
 	struct fragi_run_event last_idle;
 	char sentence[1024];
 	enum fragi_failure failure; /* of the last FAILED */
@@ -60,19 +63,21 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
 	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key of the rig";
-	struct fragi_run_config config = {.fragments = fragments,
-					  .data_key = key,
-					  .host = host,
-					  .epoch = 1,
-					  .beat_ns = 50000000,
-					  .dead_ns = 1000000000,
-					  .ledger_fd = -1,
-					  .saved_fd = rig_saved_fd,
-					  .transports = rig_transports};
+	struct fragi_run_config config = {
+		.fragments = fragments,
+		.data_key = key,
+		.host = host,
+		.epoch = 1,
+		.beat_ns = 50000000,
+		.dead_ns = 1000000000,
+		.ledger_fd = (int)syscall(SYS_memfd_create, "rig", MFD_ALLOW_SEALING),
+		.saved_fd = rig_saved_fd,
+		.transports = rig_transports};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
 	memset(rig, 0, sizeof(*rig));
+	rig->page_fd = config.ledger_fd;
 	rig->is_host = fragments != NULL;
 	r = fragi_spec_parse(&source, &rig->diag, &rig->spec);
 	if (r < 0)
@@ -148,6 +153,7 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 			rig->failed += event.kind == FRAGI_RUN_FAILED;
 			rig->stopped += event.kind == FRAGI_RUN_STOPPED;
 			rig->wired += event.kind == FRAGI_RUN_WIRED;
+			rig->started += event.kind == FRAGI_RUN_STARTED;
 			rig->lost += event.kind == FRAGI_RUN_PEER_LOST;
 			if (event.kind == FRAGI_RUN_IDLE) {
 				rig->idle++;
@@ -238,9 +244,30 @@ static inline bool rig_balances(const struct rig *rig)
 	return true;
 }
 
+/* The end counts nothing that was not counted before: it looks at the page behind the run. */
+static inline void rig_destroy_run(struct rig *rig)
+{
+	struct fragi_ledger page = {0};
+	struct fragi_flow_row *before = NULL;
+	size_t size = 0;
+
+	if (rig->page_fd > 0 && rig->done > 0 && fragi_ledger_open(&page, rig->page_fd) == 0) {
+		size = page.flow_count * sizeof(*before);
+		before = (struct fragi_flow_row *)malloc(size + 1);
+		memcpy(before, page.flows, size);
+	}
+	fragi_run_destroy(rig->run);
+	if (before != NULL && memcmp(before, page.flows, size) != 0)
+		RIG_FAIL("the end of the run has changed what its flows have counted\n");
+	free(before);
+	fragi_ledger_close(&page);
+	if (rig->page_fd > 0)
+		close(rig->page_fd);
+}
+
 static inline void rig_end(struct rig *rig)
 {
-	fragi_run_destroy(rig->run);
+	rig_destroy_run(rig);
 	fragi_registry_destroy(rig->registry);
 	fragi_spec_destroy(rig->spec);
 	fragi_diag_fini(&rig->diag);

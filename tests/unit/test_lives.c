@@ -350,6 +350,22 @@ static bool is_over(struct rig *r)
 	return r->done > 0;
 }
 
+/* At which places what came late was late; of which cause depends on the machine, too. */
+static void print_lates(const struct rig *r, FILE *out)
+{
+	const struct fragi_ledger_head *head = fragi_run_ledger(r->run)->head;
+	struct fragi_run_late_place place;
+
+	for (uint32_t i = 0; fragi_run_late_place(r->run, i, &place); i++) {
+		uint64_t late = 0;
+
+		for (int cause = 0; cause < FRAGI_BLAME_CAUSES; cause++)
+			late += head->lates[i].late[cause];
+		fprintf(out, "late for %u.%u, %s to %s: %d\n", place.fragment, place.op,
+			place.from != NULL ? place.from : "nothing", place.at, (int)late);
+	}
+}
+
 static void print_rows(const struct rig *r, FILE *out)
 {
 	const struct fragi_ledger *ledger = fragi_run_ledger(r->run);
@@ -382,7 +398,7 @@ static void print_rows(const struct rig *r, FILE *out)
 			(int)row->state, (int)row->ticks, (int)(row->compute.max / 1000000),
 			(int)row->compute.count);
 #define OP_COUNTED(name, shown, what)                                                              \
-	if (row->name > 0 && strcmp(#shown, "INTERNAL") != 0)                                      \
+	if (row->name > 0 && strcmp(#shown, "SHOWN") == 0)                                         \
 		fprintf(out, " " #name " %d", (int)row->name);
 		FRAGI_OP_LIST(OP_COUNTED)
 		fputc('\n', out);
@@ -402,6 +418,8 @@ static bool live(const char *scheduler, const char *graph, struct lived *out)
 	FILE *rows;
 
 	logged_begin();
+	state_begin();
+	life_has_state = strstr(scheduler, "greedy") != NULL;
 	snprintf(text, sizeof(text), "frag: 1\napplication: x\nclock: manual\nscheduler: %s\n%s",
 		 scheduler, graph);
 	lives_out = open_memstream(&out->all, &out->size);
@@ -415,10 +433,12 @@ static bool live(const char *scheduler, const char *graph, struct lived *out)
 		is_good = true;
 		rig_start(&rig);
 		cr_assert(rig_wait(&rig, is_over, RIG_LIMIT_NS), "%s", text);
-		fprintf(rows, "ends:%s%s%s%s %s\n", rig.failed > 0 ? " failed" : "",
-			rig.stopped > 0 ? " stopped" : "", rig.idle > 0 ? " idle" : "",
-			rig.done > 0 ? " done" : "", rig.sentence);
+		fprintf(rows, "ends: started %u%s%s%s%s %s\n", rig.started,
+			rig.failed > 0 ? " failed" : "", rig.stopped > 0 ? " stopped" : "",
+			rig.idle > 0 ? " idle" : "", rig.done > 0 ? " done" : "", rig.sentence);
 		print_rows(&rig, rows);
+		print_lates(&rig, rows);
+		fprintf(rows, "sum %016" PRIx64 "\n", state_sum);
 	}
 	rig_end(&rig);
 	logged_end(rows);

@@ -16,8 +16,23 @@ RIG_ONE_TEST(run, hello)
 		"  rx: {type: sink}\n"
 		"flows: [tx -> rx]\n");
 	cr_expect_eq(notes[0]->count, 10);
+	cr_expect_eq(rig->started, 1);
 	cr_expect(rig_balances(rig));
 	cr_expect_lt(rig->done_ns - rig->start_ns, 10000000000);
+}
+
+/* A host that has no fragment is started, and done, all the same. */
+RIG_ONE_TEST(run, nothing_to_run_is_reported_too)
+{
+	cr_assert_eq(rig_prepare_host(rig, &rig_plugin,
+				      "frag: 1\napplication: app\noperators: {a: {type: source}}\n",
+				      (const char *const[]){NULL}, 0),
+		     0);
+	rig_start(rig);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->started, 1);
+	cr_expect_eq(rig->wired, 1);
+	cr_expect_eq(rig->failed + rig->stopped, 0);
 }
 
 /* Nobody looks at the run every now and then: it calls for its control thread. */

@@ -8,12 +8,13 @@
 #include "logged.h"
 
 #include <base/alloc.h>
+#include <data/pool.h>
 
 /*
  * A whole life of a graph with many features, from its text to its end, on a manual clock, in which
  * the n-th allocation fails, for every n. What comes of it is compared with a recorded text: the
- * errors with their places and codes, what was logged, and how it ended. What comes of several n in
- * a row is written once.
+ * errors with their places and codes, what was logged and traced, and how it ended. What comes of
+ * several n in a row is written once.
  */
 #define GRAPH                                                                                      \
 	"frag: 1\napplication: x\nclock: manual\n"                                                 \
@@ -89,6 +90,10 @@ static int run(struct frag_err *err)
 	if (r == 0)
 		r = fragi_run_wire(rig.run, NULL, 0, NULL, 0, err);
 	if (r == 0)
+		r = fragi_run_tap(rig.run, &(struct fragi_run_tap_wish){.id = 5,
+									.for_ns = INT64_MAX / 2,
+									.traces = true});
+	if (r == 0)
 		r = fragi_run_start(rig.run, err);
 	if (r == 0)
 		cr_assert(rig_wait(&rig, is_over, RIG_LIMIT_NS), "it hangs");
@@ -111,6 +116,56 @@ static void print_counts(FILE *out)
 			fragi_flow_to(infos, &flows[i], to, sizeof(to)), (int)row->delivered,
 			(int)row->sent);
 	}
+}
+
+/* Of records the sum: without times, threads and what another thread sees now and then. */
+static void sum_records(const struct fragi_trace_read *read)
+{
+	for (uint32_t i = 0; i < read->record_count; i++) {
+		const struct fragi_trace_record record = fragi_trace_record_at(read, i);
+
+		if (record.kind == FRAGI_TRACE_USE || record.kind == FRAGI_TRACE_POOL)
+			continue;
+		STATE(record.kind), STATE(record.object);
+		if (record.kind != FRAGI_TRACE_TICK)
+			STATE(record.value);
+		if (record.kind != FRAGI_TRACE_LATE)
+			STATE(record.flows);
+		if (record.kind == FRAGI_TRACE_SENT || record.kind == FRAGI_TRACE_RECEIVED)
+			STATE(record.count);
+	}
+}
+
+/* Names are shown of a life with all its memory. */
+static bool shows_names;
+
+static bool print_chunk(void *arg, uint32_t id, const struct fragi_trace_chunk *chunk)
+{
+	struct fragi_trace_read read;
+	FILE *out = arg;
+	uint32_t at = 0;
+
+	while (fragi_trace_read(chunk->bytes, chunk->size, &at, &read) > 0)
+		if (read.kind == FRAGI_TRACE_RECORDS)
+			sum_records(&read);
+		else if (!shows_names)
+			continue;
+		else if (read.kind == FRAGI_TRACE_HOST)
+			fprintf(out,
+				"  trace %u of host %u, epoch %d: %.*s, number %d, %d lost, end %d\n",
+				id, read.host.host, (int)read.host.epoch,
+				(int)(strstr(read.text, " on ") - read.text), read.text,
+				(int)read.host.number, (int)read.host.lost, read.host.end);
+		else if (read.kind == FRAGI_TRACE_OPERATOR)
+			fprintf(out, "  operator %u: %s\n", read.row, read.text);
+		else if (read.kind == FRAGI_TRACE_POOL_NAME)
+			fprintf(out, "  pool %u: %s\n", read.row, read.text);
+		else if (read.kind == FRAGI_TRACE_FLOW)
+			fprintf(out, "  flow %u, %d %d, capacity %u: %s -> %s\n", read.flow.row,
+				read.flow.is_received, read.flow.is_sent, read.flow.capacity,
+				read.text, read.other);
+	fprintf(out, "  records: sum %016" PRIx64 "\n", state_sum);
+	return true;
 }
 
 /* Returns what came of it, which the caller frees. */
@@ -147,8 +202,12 @@ static char *live(int64_t skip, bool *out_hit)
 			rig.stopped > 0 ? " stopped" : "", rig.idle > 0 ? " idle" : "",
 			rig.done > 0 ? " done" : "", (int)rig.failure, rig.sentence);
 		print_counts(out);
+		state_begin();
+		shows_names = skip < 0;
+		fragi_run_traced(rig.run, true, print_chunk, out);
 	}
 	rig_end(&rig);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 	logged_end(out);
 	fclose(out);
 	free(ticks);
