@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw.h"
+
 #include <base/alloc.h>
 #include <base/diag.h>
 #include <base/sentence.h>
@@ -143,6 +145,66 @@ Test(diag, what_was_wanted_belongs_to_the_last_error_that_was_kept)
 	cr_expect_str_eq(diag.items[FRAGI_DIAG_MAX - 1].provided, "a list");
 	cr_expect_str_eq(diag.items[0].required, "");
 	fragi_diag_fini(&diag);
+}
+
+/* The order that is wanted: by file, as first named, line and column; equal places as they came. */
+static int compare_places(const struct frag_err *items, size_t a, size_t b)
+{
+	size_t files[2] = {0, 0};
+
+	while (strcmp(items[files[0]].file, items[a].file) != 0)
+		files[0]++;
+	while (strcmp(items[files[1]].file, items[b].file) != 0)
+		files[1]++;
+	return files[0] != files[1]                 ? (int)files[0] - (int)files[1]
+	       : items[a].line != items[b].line     ? items[a].line - items[b].line
+	       : items[a].column != items[b].column ? items[a].column - items[b].column
+						    : (int)a - (int)b;
+}
+
+Test(diag, is_sorted_by_place_and_says_nothing_twice)
+{
+	static const char *const files[] = {"b.yaml", "a.yaml", "c.yaml", NULL};
+
+	draw_from(3);
+	for (int round = 0; round < 400; round++) {
+		const size_t count = draw(14), first = draw(3);
+		struct frag_err before[16], wanted[16];
+		struct fragi_diag diag = {0};
+		size_t left = 0, rest = 0;
+		bool taken[16] = {false};
+
+		for (size_t i = 0; i < first + count; i++)
+			fragi_diag_add(&diag, -EINVAL, DRAW_OF(files), (int)draw(3), (int)draw(2),
+				       "error %u", draw(3));
+		for (size_t i = 0; i < diag.count; i++)
+			before[i] = diag.items[i];
+		if (diag.count > first)
+			rest = diag.count - first;
+		for (size_t i = 0; i < rest; i++) {
+			size_t least = SIZE_MAX, k;
+
+			for (k = 0; k < rest; k++)
+				if (!taken[k] && (least == SIZE_MAX ||
+						  compare_places(before + first, k, least) < 0))
+					least = k;
+			taken[least] = true;
+			for (k = 0; k < left; k++)
+				if (wanted[k].line == before[first + least].line &&
+				    wanted[k].column == before[first + least].column &&
+				    strcmp(wanted[k].file, before[first + least].file) == 0 &&
+				    strcmp(wanted[k].text, before[first + least].text) == 0)
+					break;
+			if (k == left)
+				wanted[left++] = before[first + least];
+		}
+		fragi_diag_sort(&diag, first);
+		cr_assert_eq(diag.count, (count == 0 ? first : first + left));
+		cr_expect_eq(memcmp(diag.items, before, first * sizeof(*before)), 0);
+		cr_expect_eq(memcmp(diag.items + first, wanted, left * sizeof(*wanted)), 0, "%d",
+			     round);
+		fragi_diag_fini(&diag);
+	}
 }
 
 Test(diag, lines_without_a_place)

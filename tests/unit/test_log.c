@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +211,123 @@ Test(log, a_json_object_is_whole_whatever_the_line)
 		cr_expect_lt(strlen(object), FRAGI_LOG_JSON_MAX);
 	}
 	free(line);
+}
+
+/* A text is cut only where the object would get too long, and that is shown. */
+Test(log, a_text_is_cut_where_it_must)
+{
+	char line[FRAGI_LOG_JSON_MAX];
+	bool was_cut = false;
+
+	for (int kind = 0; kind < 2; kind++)
+		for (size_t length = 1; length < FRAGI_LOG_JSON_MAX / 2;
+		     length += length < FRAGI_LOG_JSON_MAX / 2 - 200 ? 97 : 1) {
+			const char *object;
+			size_t found = 0;
+			bool is_cut;
+
+			memset(line, kind == 0 ? 'X' : '"', length);
+			line[length] = '\0';
+			object = as_json(line);
+			for (const char *at = strstr(object, "\"text\""); *at != '\0'; at++)
+				found += kind == 0 ? *at == 'X' : strncmp(at, "\\\"", 2) == 0;
+			is_cut = strstr(object, "...\"}\n") != NULL;
+			cr_expect_eq(is_cut, found < length, "%d: %zu of %zu", kind, found, length);
+			if (is_cut)
+				cr_expect_gt(strlen(object) + 16, FRAGI_LOG_JSON_MAX);
+			was_cut |= is_cut;
+		}
+	cr_expect(was_cut);
+}
+
+/* A pipe of two pages that nobody reads, of which so much is taken. */
+static int fill_stderr(size_t taken)
+{
+	static char bytes[8192];
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	if (fcntl(ends[1], F_SETPIPE_SZ, 8192) != 8192)
+		cr_skip_test("a pipe of two pages cannot be had here");
+	memset(bytes, '.', sizeof(bytes));
+	cr_assert_eq(write(ends[1], bytes, taken), (ssize_t)taken);
+	saved_stderr = dup(STDERR_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+	close(ends[1]);
+	reader = ends[0];
+	return reader;
+}
+
+/* Reads what is there; the writing end stays open. */
+static size_t drain(char *text, size_t size)
+{
+	ssize_t n;
+
+	fcntl(reader, F_SETFL, O_NONBLOCK);
+	for (size_t used = 0;; used += (size_t)n) {
+		n = read(reader, text + used, size - 1 - used);
+		if (n <= 0) {
+			text[used] = '\0';
+			return used;
+		}
+	}
+}
+
+/*
+ * A line longer than what is atomic is written in part where there is no room: the next one begins
+ * a line of its own, with the count of what was lost. An object is cut in the same way.
+ */
+Test(log, what_nobody_reads_is_cut_dropped_and_counted)
+{
+	static char text[20000], quotes[3000];
+
+	memset(quotes, '"', sizeof(quotes) - 1);
+	for (int json = 0; json < 2; json++) {
+		bool drops[4];
+		size_t tried[2], size;
+		const char *rest;
+		char line[6000];
+
+		setenv("FRAG_LOG_FORMAT", json ? "json" : "text", 1);
+		fragi_log_choose_format();
+		fill_stderr(4096);
+		memset(line, '"', sizeof(line));
+		line[sizeof(line) - 1] = '\n';
+		if (json)
+			log_warn(NULL, "%s", quotes);
+		else
+			fragi_log_put_within(line, sizeof(line), 0);
+		drops[0] = fragi_log_is_dropping();
+		log_warn(NULL, "lost one");
+		drops[1] = fragi_log_is_dropping();
+		tried[0] = fragi_log_try("lost\n", 5);
+		size = drain(text, sizeof(text));
+		fragi_log_drop();
+		fragi_log_catch_up(0);
+		drops[2] = fragi_log_is_dropping();
+		log_warn(NULL, "read");
+		tried[1] = fragi_log_try("last\n", 5);
+		drain(text, sizeof(text));
+		dup2(saved_stderr, STDERR_FILENO);
+		close(saved_stderr);
+		close(reader);
+		cr_expect_eq(drops[0], !json, "an object that has begun counts");
+		cr_expect(drops[1]);
+		cr_expect_eq(tried[0], 0, "while lines are dropped");
+		cr_expect_eq(size, 8192);
+		cr_expect_not(drops[2]);
+		cr_expect_eq(tried[1], 5);
+		cr_expect_eq(text[0], '\n', "%s", text);
+		rest = strchr(text + 1, '\n');
+		cr_assert_not_null(rest, "%s", text);
+		cr_expect_not_null(strstr(text, json ? "2 lines were dropped: nothing read"
+						     : " 3 lines were dropped: nothing read"),
+				   "%s", text);
+		cr_expect_not_null(strstr(rest, "read"), "%s", text);
+		cr_expect_neq(rest[1], '\n', "%s", text);
+		cr_expect_not_null(strstr(rest, "last"), "%s", text);
+	}
+	unsetenv("FRAG_LOG_FORMAT");
 }
 
 Test(log, critical_is_above_error)

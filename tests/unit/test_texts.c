@@ -139,6 +139,14 @@ static const char *const words[] = {
 	"8796093022209",
 };
 
+/* Around the places where a duration gets another unit, or loses its decimal. */
+static const int rounded[] = {
+	999,       1000,      9949,      9950,      99949,     99950,     999399,
+	999400,    999449,    999450,    999499,    999500,    999949,    999950,
+	9949999,   9950000,   99949999,  99950000,  999399999, 999400000, 999449999,
+	999450000, 999499999, 999500000, 999949999, 999950000,
+};
+
 FRAG_PRINTF(3, 4)
 static void print_result(const char *what, int r, const char *format, ...)
 {
@@ -194,6 +202,21 @@ Test(texts, numbers_units_and_names)
 			fragi_duration_lacks_unit(word) ? ", no unit" : "",
 			fragi_json_is_value(word) ? ", json" : "");
 	}
+	fprintf(out, "behind 0x, and behind 0x1:");
+	for (int c = ' '; c <= 0x7f; c++) {
+		const char first[] = {'0', 'x', (char)c, '\0'};
+		const char second[] = {'0', 'X', '1', (char)c, '\0'};
+		int64_t n = 0;
+
+		if (fragi_parse_i64(first, &n) == 0)
+			fprintf(out, " %c %d", c, (int)n);
+		if (fragi_parse_i64(second, &n) == 0)
+			fprintf(out, " %d", (int)n);
+	}
+	fputc('\n', out);
+	for (size_t i = 0; i < FRAG_COUNT_OF(rounded); i++)
+		fprintf(out, "%d %s\n", rounded[i],
+			fragi_format_duration(rounded[i], text, sizeof(text)));
 	for (int64_t ns = 1; ns > 0 && ns < INT64_MAX / 10; ns *= 10)
 		for (int k = -1; k < 12; k++) {
 			int64_t some = k < 2 ? ns + k : ns * k - 1;
@@ -243,6 +266,11 @@ static const char *const addresses[] = {
 	"host :1",
 	"ho st",
 	"host:x",
+	"host:00080",
+	"host:000080",
+	":/",
+	"::",
+	":1:",
 	"[127.0.0.1]:5",
 	"::ffff:127.0.0.1",
 };
@@ -267,6 +295,17 @@ Test(texts, addresses_and_advice)
 			fprintf(out, "%s port %u to %u%s\n", address.host, address.port,
 				address.port_last,
 				fragi_address_is_loopback(&address) ? ", loopback" : "");
+	}
+	for (size_t length = 250; length < 259; length++) {
+		char host[300], zone[320];
+		struct fragi_address address;
+
+		memset(host, 'a', length);
+		host[length] = '\0';
+		snprintf(zone, sizeof(zone), "[fe80::1%%%s]", host + 240);
+		fprintf(out, "%zu: %d, zone %d\n", length,
+			fragi_parse_address(host, "default", 1, &address, NULL),
+			fragi_parse_address(zone, "default", 1, &address, NULL));
 	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(typed); i++)
 		for (size_t count = 0; count <= FRAG_COUNT_OF(names); count += 3) {

@@ -17,6 +17,7 @@
 #define OTHER 65534 /* nobody: its group has other members */
 #define DAEMON 1    /* the only member of the group of this number */
 #define THIRD 54321
+#define LINKS_MAX 40 /* that a path may follow, as in the kernel */
 
 static struct frag_err err = FRAG_ERR_INIT;
 
@@ -98,6 +99,14 @@ Test(trusted_path, of_the_user_alone)
 	cr_expect_eq(look("own/sticky/folder/.", user), 0, "%s", err.text);
 	cr_expect_eq(look("own/to-sticky", user), -EPERM);
 	cr_expect_eq(look("own/to-sticky/file", user), 0, "%s", err.text);
+	for (int i = 0; i <= LINKS_MAX; i++) {
+		char link[32], target[32];
+
+		snprintf(target, sizeof(target), i == 0 ? "file" : "link%d", i - 1);
+		snprintf(link, sizeof(link), "own/link%d", i);
+		cr_assert_eq(symlink(target, link), 0);
+		cr_expect_eq(look(link, user), i < LINKS_MAX ? 0 : -ELOOP, "%d links", i + 1);
+	}
 	cr_expect_eq(look("own/none", user), -ENOENT);
 	cr_expect_eq(look("own/loop", user), -ELOOP);
 	cr_expect_eq(look("own/file/more", user), -ENOTDIR);

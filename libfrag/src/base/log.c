@@ -137,13 +137,21 @@ static size_t line_head(char *line, size_t size, enum fragi_log_level level, con
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
-/* An object is written whole, or not at all, or it is cut. Returns `size`, or 0. */
+/*
+ * An object is written whole, or not at all, or it is cut: then the next one begins a line. Returns
+ * `size`, or 0.
+ */
 static size_t put_json(const char *line, size_t size, int64_t patience_ns)
 {
-	char object[FRAGI_LOG_JSON_MAX];
-	size_t length = fragi_log_line_to_json(line, size, object, sizeof(object));
-	size_t written = fragi_write_within(STDERR_FILENO, object, length, patience_ns);
+	char object[1 + FRAGI_LOG_JSON_MAX];
+	const size_t begin = atomic_load_explicit(&is_cut, memory_order_relaxed);
+	size_t length =
+		begin + fragi_log_line_to_json(line, size, object + begin, FRAGI_LOG_JSON_MAX);
+	size_t written;
 
+	if (begin > 0)
+		object[0] = '\n';
+	written = fragi_write_within(STDERR_FILENO, object, length, patience_ns);
 	if (written > 0 && written < length)
 		written += fragi_write_within(STDERR_FILENO, object + written, length - written,
 					      WAIT_MAX_NS);
