@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -133,6 +134,47 @@ Test(codec, encoding_survives_every_failed_allocation)
 	frag_message_unref(message);
 	cr_expect_eq(blobs, 0);
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+/* As many tensors and keys as there may be. No pool has room for those that arrive. */
+Test(codec, full_messages_cross)
+{
+	struct frag_message *message = frag_message_create(), *arrived = NULL;
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
+	const struct fragi_blob *blob = NULL;
+	int64_t failed = 1, value = -1;
+	int r;
+
+	for (int i = 0; i < FRAG_MESSAGE_TENSORS_MAX; i++) {
+		struct frag_tensor *tensor;
+		char name[16];
+
+		snprintf(name, sizeof(name), "t%d", i);
+		cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 0,
+						NULL, &tensor),
+			     0);
+		cr_assert_eq(frag_message_add_tensor(message, name, tensor), 0);
+	}
+	for (int64_t i = 0; i < FRAG_METADATA_KEYS_MAX; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "k%d", (int)i);
+		cr_assert_eq(frag_metadata_set_i64(metadata, key, i), 0);
+	}
+	fragi_message_set_metadata(message, metadata);
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	for (int64_t n = 0; failed > 0; n++) {
+		fragi_alloc_fail_after(n, 1);
+		r = fragi_message_decode(blob->bytes, blob->size, 1 << 20, &arrived, NULL);
+		failed = fragi_alloc_fail_off();
+		cr_assert_eq(r, failed > 0 ? -ENOMEM : 0, "%s", frag_strerror(r));
+	}
+	cr_expect_eq(frag_message_tensor_count(arrived), FRAG_MESSAGE_TENSORS_MAX);
+	cr_expect_not_null(frag_message_tensor(arrived, "t63"));
+	cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(arrived), "k1023", &value), 0);
+	cr_expect_eq(value, 1023);
+	frag_message_unref(arrived);
+	frag_message_unref(message);
 }
 
 /* Decodes bytes from a buffer of exactly their size, so that a sanitizer sees a read beyond it. */
