@@ -87,6 +87,12 @@ $(B)/tests/unit/test_ucx_lives: $(patsubst %,$(B)/obj/libfrag/modules/ucx/%.o, \
 	address endpoint log message preface ucx)
 $(B)/obj/tests/programs/unit/test_ucx_lives.o: ALL_CFLAGS += -Ilibfrag \
 	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
+# What of it needs no UCX.
+$(B)/tests/unit/test_ucx_parts: private ALL_LDFLAGS += -lcrypto
+$(B)/tests/unit/test_ucx_parts: $(patsubst %,$(B)/obj/libfrag/modules/ucx/%.o, \
+	port_range preface probe sockets)
+$(B)/obj/tests/programs/unit/test_ucx_parts.o: ALL_CFLAGS += -Ilibfrag \
+	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
 # All that they print of drawn answers: what stays out opens a terminal, runs an application, or
 # connects to a driver.
 $(B)/tests/unit/test_views: $(patsubst fragctl/%.c,$(B)/obj/fragctl/%.o,$(filter-out \
