@@ -345,6 +345,7 @@ static void on_timeout(uv_timer_t *timer)
 	struct ctl_driver *driver = timer->data;
 
 	driver->timed_out = true;
+	uv_stop(timer->loop); /* which waits for something else after its timers */
 	if (driver->connection != NULL && !driver->is_welcome)
 		fw_connection_fail(driver->connection, -ETIMEDOUT, silence);
 }
@@ -397,6 +398,7 @@ static int connect_once(struct ctl_driver *driver)
 static void on_retry(uv_timer_t *timer)
 {
 	((struct ctl_driver *)timer->data)->retries = true;
+	uv_stop(timer->loop); /* which waits for something else after its timers, for ever */
 }
 
 /*

@@ -154,6 +154,7 @@ static void on_again(uv_timer_t *timer)
 	struct screen *s = timer->data;
 
 	s->retries = true;
+	uv_stop(timer->loop); /* which waits for something else after its timers */
 }
 
 static void show_lost(struct screen *s, const char *why)

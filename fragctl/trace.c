@@ -31,6 +31,7 @@ struct tracing {
 static void on_time(uv_timer_t *timer)
 {
 	((struct tracing *)timer->data)->is_over = true;
+	uv_stop(timer->loop); /* which waits for something else after its timers, for ever */
 }
 
 static void on_interrupt(uv_signal_t *interrupt, int number)

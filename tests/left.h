@@ -3,10 +3,12 @@
 #define TESTS_LEFT_H
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* What this process has of the system; a fixture compares it before and after a test. */
@@ -21,15 +23,24 @@ struct left {
  */
 struct left left_own __attribute__((weak));
 
+/* It goes past what a test puts in the place of the C library's calls. */
+static inline int left_open(const char *path)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
 static inline unsigned int left_entries(const char *path)
 {
-	DIR *folder = opendir(path);
+	_Alignas(struct dirent) char entries[4096];
+	int fd = left_open(path);
 	unsigned int count = 0;
+	long bytes;
 
-	while (folder != NULL && readdir(folder) != NULL)
-		count++;
-	if (folder != NULL)
-		closedir(folder);
+	while (fd >= 0 && (bytes = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
+		for (long at = 0; at < bytes; count++)
+			at += ((const struct dirent *)(const void *)(entries + at))->d_reclen;
+	if (fd >= 0)
+		syscall(SYS_close, fd);
 	return count;
 }
 
@@ -46,7 +57,8 @@ static inline unsigned int left_threads(void)
 static inline struct left left_now(void)
 {
 	struct left now = {left_entries("/proc/self/fd"), left_threads(), 0};
-	FILE *maps = fopen("/proc/self/maps", "r");
+	int fd = left_open("/proc/self/maps");
+	FILE *maps = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[512];
 
 	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)

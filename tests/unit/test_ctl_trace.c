@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl_shown.h"
 #include "expected.h"
@@ -216,6 +217,7 @@ int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply)
 {
 	transcript_message("asks", request);
+	usleep(2000); /* so long that --for 1ms is over before the verb waits */
 	request->seq = SEQ;
 	return next_answer(driver, out_reply);
 }

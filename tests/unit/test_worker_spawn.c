@@ -185,6 +185,7 @@ Test(worker_spawn, a_program_gets_its_arguments)
 	cr_expect_eq(status, 9);
 	cr_expect(strncmp(output_of(&child), "shown|-c|tr ", 12) == 0, "%s", output_of(&child));
 	close(output[0]);
+	close(child.pidfd);
 }
 
 Test(worker_spawn, a_signal_is_told_apart_from_a_status)
