@@ -151,6 +151,8 @@ static int encode_rows(struct drv_app *app, size_t flows_max, struct drv_ended *
 	size_t left = DRV_ENDED_ROWS, rows = app->summary.fragment_count + app->summary.flow_count;
 	struct fragi_summary_fragment *fragments;
 
+	for (size_t i = 0; i < app->summary.fragment_count; i++)
+		rows += app->summary.fragments[i].operator_count;
 	outcome->name = drv_app_name(app);
 	outcome->reached = FW_ENDED;
 	*summary = app->summary;
@@ -166,7 +168,7 @@ static int encode_rows(struct drv_app *app, size_t flows_max, struct drv_ended *
 		fragments[i] = app->summary.fragments[i];
 		fragments[i].operator_count = at_most(fragments[i].operator_count, left);
 		left -= fragments[i].operator_count;
-		rows += app->summary.fragments[i].operator_count - fragments[i].operator_count;
+		rows -= fragments[i].operator_count;
 	}
 	summary->fragments = fragments;
 	outcome->left_out = (uint32_t)rows;
