@@ -113,8 +113,7 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 
 static bool runs(const struct drv_host *host)
 {
-	return host != NULL && host->now.session != NULL &&
-	       host->replacement.phase < DRV_PHASE_YIELDING &&
+	return host->now.session != NULL && host->replacement.phase < DRV_PHASE_YIELDING &&
 	       (host->now.state == DRV_HOST_RUNNING || host->now.state == DRV_HOST_DONE);
 }
 
@@ -379,12 +378,16 @@ int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row
 	if (row->parameters == NULL)
 		return -ENOMEM;
 	for (const struct drv_parameter *p = app->settings.changed; p != NULL; p = p->next) {
+		const char *name = fragi_arena_strndup(arena, p->text, p->name_bytes);
+
+		if (name == NULL)
+			return -ENOMEM;
 		if (!drv_session_take_row(app->core, p->text)) {
 			reply->more++;
 			continue;
 		}
 		row->parameters[row->parameter_count++] = (struct fw_parameter_row){
-			.name = fragi_arena_strndup(arena, p->text, p->name_bytes),
+			.name = name,
 			.value = p->value,
 			.who = p->who,
 			.age_ns = app->core->real_ns - p->at_ns,
