@@ -192,7 +192,6 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	struct drv_session *session = drv_session_find(core, event->connection);
 	struct fw_message *message = event->message;
 
-	event->message = NULL;
 	if (session == NULL) {
 		stranger_message(core, event, message);
 		return;

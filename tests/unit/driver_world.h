@@ -22,6 +22,7 @@
 struct sent {
 	uint64_t connection;
 	bool may_drop;
+	uint32_t room_bytes;
 	struct fw_message *message;
 };
 
@@ -238,6 +239,7 @@ static void step(struct world *w, struct drv_event *event)
 			}
 			w->sent[w->sent_count].connection = action->connection;
 			w->sent[w->sent_count].may_drop = action->may_drop;
+			w->sent[w->sent_count].room_bytes = action->room_bytes;
 			cr_assert_eq(fw_decode(action->frame + 4, action->frame_bytes - 4,
 					       &w->sent[w->sent_count].message, &err),
 				     0, "%s", err.text);

@@ -107,6 +107,111 @@ WORLD_TEST(driver_apply, a_host_that_is_about_to_move_is_not_started_again, runs
 	cr_expect_null(taken(w, 3, FW_HOST_KILL));
 }
 
+/* The second one of the operators, and the second of its parameters, may change while it runs. */
+static void says_what_is_dynamic(struct world *w)
+{
+	const char *first[] = {"a"}, *second[] = {"b", "c"};
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	struct fw_port port = {.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true};
+	struct fw_op ops[] = {{.name = "rx",
+			       .type = "t",
+			       .ports = &port,
+			       .port_count = 1,
+			       .dynamic = first,
+			       .dynamic_count = 1},
+			      {.name = "more", .type = "t", .dynamic = second, .dynamic_count = 2}};
+	struct fw_fragment fragment = {.name = "f2", .ops = ops, .op_count = 2};
+	struct fw_address address = {"ucx", "address", 7, "tcp lo"};
+
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .pid = 102};
+	say(w, 2, &message);
+}
+
+#define TWO_OPS(rx, more, policy)                                                                  \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"fragments:\n"                                                                             \
+	"  f1: {operators: {tx: {type: t}}}\n"                                                     \
+	"  f2: {operators: {rx: {type: t, parameters: {" rx                                        \
+	"}}, more: {type: t, parameters: {" more "}}}" policy "}\n"                                \
+	"flows: [f1.tx.out -> f2.rx.in]\n"
+#define RESTARTS ", on_failure: {policy: restart, intensity: 2}"
+
+Test(driver_apply, what_is_dynamic_can_be_set)
+{
+	static const struct {
+		const char *graph, *set;
+		enum fw_effect effect;
+	} cases[] = {
+		{TWO_OPS("", "c: 1", RESTARTS), "f2.more.c=1", FW_EFFECT_SET},
+		{TWO_OPS("", "b: 1", RESTARTS), "f2.more.b=1", FW_EFFECT_SET},
+		{TWO_OPS("a: 1", "", RESTARTS), "f2.rx.a=1", FW_EFFECT_SET},
+		{TWO_OPS("", "a: 1", RESTARTS), NULL, FW_EFFECT_FRAGMENT},
+		{TWO_OPS("c: 1", "", RESTARTS), NULL, FW_EFFECT_FRAGMENT},
+		{TWO_OPS("a: 1", "a: 1", RESTARTS), NULL, FW_EFFECT_FRAGMENT},
+	};
+	char sentence[200];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fw_changes *changes;
+		struct world w;
+
+		world_init(&w);
+		speaking_run = 1;
+		memset(speaking_epoch, 0, sizeof(speaking_epoch));
+		client_hello(&w, CLIENT, "");
+		both_come(&w);
+		say_start(&w, CLIENT, 2, "", TWO_OPS("", "", RESTARTS));
+		cr_assert_not_null(taken(&w, CLIENT, FW_ANSWER));
+		say_prepared(&w, 1, 1, "f1", true);
+		says_what_is_dynamic(&w);
+		both_run(&w);
+		changes = apply(&w, 3, cases[i].graph, true);
+		cr_assert_not_null(changes, "%s", w.log);
+		cr_expect_eq(changes->effect, cases[i].effect, "%zu", i);
+		cr_expect_str_eq(changes->restarts,
+				 cases[i].effect == FW_EFFECT_FRAGMENT ? "f2" : "");
+		if (cases[i].set != NULL) {
+			cr_expect_str_eq(changes->rows[0].set, cases[i].set);
+			cr_expect_null(apply(&w, 4, cases[i].graph, false));
+			snprintf(sentence, sizeof(sentence),
+				 "%s has not been set; `fragctl apply app` does so first",
+				 cases[i].set);
+			expect_refused(&w, FRAGI_FAILURE_NO_SERVICE, sentence);
+		} else { /* what is set comes with the restart */
+			cr_expect_not_null(apply(&w, 4, cases[i].graph, false), "%zu", i);
+			cr_expect_not_null(taken(&w, 2, FW_HOST_KILL));
+		}
+		world_fini(&w);
+	}
+}
+
+/* Whatever happens to the driver until the next run is kept: it is wanted. */
+WORLD_TEST(driver_apply, an_application_that_starts_anew_is_wanted_all_the_time, NULL)
+{
+	world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	say_start(w, CLIENT, 2, "", GRAPH("", "", ""));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	both_prepare(w);
+	both_run(w);
+	w->many_end = true;
+	w->core->apps[0]->next.is_wanted = false; /* as of one that only workers knew */
+	say_apply(w, CLIENT, 3, GRAPH(", parameters: {a: 1}", "", ""), false);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+	cr_assert_not_null(kept(w, DRV_RECORD_WANTED, 1), "%s", w->log);
+	cr_expect(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
+	both_are_done(w);
+	both_exit(w);
+	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
+}
+
 WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 {
 	const char *changed = GRAPH(", parameters: {a: 1}", "", "");
@@ -345,6 +450,16 @@ WORLD_TEST(driver_apply, a_driver_for_one_application_answers_without_its_disk, 
 	cr_expect_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
+static bool has_text(const struct drv_source *source, const char *text)
+{
+	const size_t size = strlen(text);
+	bool found = false;
+
+	for (size_t i = 0; i + size <= source->size; i++)
+		found = found || memcmp((const char *)source->bytes + i, text, size) == 0;
+	return found;
+}
+
 Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 {
 	for (int64_t skip = 0; skip >= 0; skip++) {
@@ -359,6 +474,8 @@ Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 		say_apply(&w, CLIENT, 3, GRAPH("", ", parameters: {b: 2}", ""), false);
 		if (w.short_skip < 0)
 			skip = -2;
+		if (!w.broken && taken(&w, CLIENT, FW_CHANGES) != NULL)
+			cr_expect(has_text(&w.core->apps[0]->source, "b: 2"), "%d", (int)skip);
 		w.runs_short = false;
 		world_fini(&w);
 	}

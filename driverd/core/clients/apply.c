@@ -171,8 +171,8 @@ static int take_source(const struct applying *a)
 		fragi_free(copy);
 		return -ENOMEM;
 	}
-	/* there was none: this application has run */
-	app->before = (struct drv_source){before, starts_anew ? app->source.size : 0};
+	if (starts_anew) /* there was none: this application has run */
+		app->before = (struct drv_source){before, app->source.size};
 	drv_source_replace(app, copy, apply->source_bytes);
 	return 0;
 }

@@ -41,7 +41,7 @@ static bool runs_on(const struct drv_app *app, const char *worker)
 {
 	uint32_t i = 0;
 
-	while (i < app->host_count && !is_wanted(app->hosts[i].worker, worker))
+	while (i < app->host_count && strcmp(app->hosts[i].worker, worker) != 0)
 		i++;
 	return worker[0] == '\0' || i < app->host_count;
 }

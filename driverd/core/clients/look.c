@@ -245,20 +245,20 @@ static int send_tables(struct drv_session *client, const struct drv_look *look,
 		       const struct drv_app *app, struct looked_at *at, bool is_last)
 {
 	struct fw_message message;
-	bool is_alone = look->window->users == 1;
 	int r = 0;
 
 	if (at->is_last != is_last)
 		drop_frame(at);
-	if (at->frame == NULL)
-		r = make_tables(app, look->window, at, is_last, &message);
 	at->is_last = is_last;
-	if (r == 0 && at->frame == NULL && is_alone) {
-		message.reply_to = look->seq;
-		return drv_send(client, &message);
+	if (at->frame == NULL) {
+		r = make_tables(app, look->window, at, is_last, &message);
+		if (r == 0 && look->window->users == 1) {
+			message.reply_to = look->seq;
+			return drv_send(client, &message);
+		}
+		if (r == 0)
+			r = fw_encode(&message, &at->frame, &at->frame_bytes);
 	}
-	if (r == 0 && at->frame == NULL)
-		r = fw_encode(&message, &at->frame, &at->frame_bytes);
 	client->core->items -= app->host_count;
 	return r < 0 ? r : drv_send_frame(client, at->frame, at->frame_bytes, look->seq);
 }
