@@ -159,6 +159,8 @@ Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
 	       FW_EFFECT_FRAGMENT, "f1.rx: its deadline, align, rate or budget");
 	expect("rx: {type: t}\n", "rx: {type: t, resources: [$pool]}\n", FW_EFFECT_FRAGMENT,
 	       "f1.rx: its resources");
+	expect("rx: {type: t}\n", "rx: {type: t, watchdog: 1s}\n", FW_EFFECT_FRAGMENT,
+	       "f1.rx: its watchdog or metadata");
 }
 
 /* Each of the three that a composer may read, and neither where there is no composer. */
@@ -258,6 +260,9 @@ Test(driver_difference, what_the_driver_has_decided_needs_one_of_the_application
 	       FW_EFFECT_APPLICATION, "the application: its flows between fragments");
 	expect("  f2: {", "  f3: {operators: {rx: {type: t}}}\n  f2: {", FW_EFFECT_APPLICATION,
 	       "the application: its fragments");
+	cr_expect_eq(effect_between("frag: 1\napplication: app\nfragments: {f1: {compose: c}}\n",
+				    "frag: 1\napplication: app\nfragments: {f2: {compose: c}}\n"),
+		     FW_EFFECT_APPLICATION);
 	expect("  f2: {", "  f2: {host: own, ", FW_EFFECT_APPLICATION,
 	       "f2: its host, requirements or on_failure");
 	expect("  f2: {", "  f2: {requirements: {memoryLimit: 64Mi}, ", FW_EFFECT_APPLICATION,

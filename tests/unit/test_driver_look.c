@@ -2,6 +2,7 @@
 #include "look_world.h"
 
 #include <driverd/core/view/look.h>
+#include <track/cause.h>
 
 static void expect_near(uint64_t ns, int64_t expected_ns)
 {
@@ -18,6 +19,31 @@ static void expect_whole(const struct fw_looked *window)
 			sum += window->look.operators[i].use_ns[use];
 		cr_expect_eq(sum, window->look.window_ns);
 	}
+}
+
+static bool texts_are_same(const char *a, const char *b)
+{
+	return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
+}
+
+/* What is sent is what is found in the tables that are sent with it. */
+static void expect_cause(const struct fw_looked *window)
+{
+	struct fragi_arena arena = {0};
+	struct fragi_cause cause;
+
+	cr_assert_eq(fragi_cause_find(&window->look, &arena, &cause), 0);
+	cr_expect_eq(window->cause, cause.kind);
+	cr_expect_eq(window->op, cause.op);
+	cr_expect_eq(window->flow, cause.flow);
+	cr_expect_eq(window->host, cause.host);
+	cr_expect(texts_are_same(window->look.cause, cause.sentence), "%s", window->look.cause);
+	cr_expect(texts_are_same(window->help, cause.help), "%s", window->help);
+	cr_assert_eq(window->chain_count, cause.chain_count);
+	cr_assert_gt(window->chain_count, 0);
+	for (uint32_t i = 0; i < cause.chain_count; i++)
+		cr_expect_eq(window->chain[i].op, cause.chain[i].op);
+	fragi_arena_fini(&arena);
 }
 
 WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
@@ -72,6 +98,7 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	cr_expect_str_eq(window->look.workers[1].name, "b");
 	cr_expect_eq(window->look.workers[1].gpus, 2);
 	cr_expect_eq(window->look.workers[1].gpu_busy_permille, 370);
+	expect_cause(window);
 	/* The hosts have not reported since: it shows that window again. */
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
@@ -175,6 +202,38 @@ static void report_bars(struct world *w, uint64_t ticks, uint64_t bar, uint64_t 
 	say(w, 2, &message);
 }
 
+static void expect_no_quantiles(const struct fragi_quantiles *of)
+{
+	cr_expect(of->p50 == 0 && of->p99 == 0 && of->p999 == 0 && of->max == 0, "%llu",
+		  (unsigned long long)of->max);
+}
+
+/* Numbers of the window are not sent. */
+static void expect_no_window(const struct fragi_look *look)
+{
+	for (uint32_t i = 0; i < look->operator_count; i++) {
+		const struct fragi_look_operator *op = &look->operators[i];
+
+		for (int use = 0; use < FRAGI_USES; use++)
+			cr_expect_eq(op->use_ns[use], 0);
+		cr_expect(texts_are_same(op->type, NULL));
+		cr_expect(texts_are_same(op->pool, NULL));
+		cr_expect(op->ticks == 0 && op->budget_ns == 0 && op->period_ns == 0);
+		expect_no_quantiles(&op->compute);
+	}
+	for (uint32_t i = 0; i < look->flow_count; i++) {
+		const struct fragi_look_flow *flow = &look->flows[i];
+
+		for (int reason = 0; reason < FRAGI_DROP_REASONS; reason++)
+			cr_expect_eq(flow->dropped[reason], 0);
+		cr_expect(texts_are_same(flow->edge, NULL));
+		cr_expect(texts_are_same(flow->policy, NULL));
+		cr_expect(flow->sent == 0 && flow->delivered == 0 && flow->bytes == 0 &&
+			  flow->lost == 0 && flow->full_ns == 0);
+		expect_no_quantiles(&flow->latency);
+	}
+}
+
 WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 {
 	const struct fw_looked *window;
@@ -207,8 +266,7 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);
 	cr_expect_eq(window->look.flows[0].latency.bars[1], 80);
 	cr_expect_eq(window->look.operators[1].ticks, 0, "the numbers of the window are not sent");
-	cr_expect_eq(window->look.operators[1].use_ns[FRAGI_USE_TIME], 0);
-	cr_expect_eq(window->look.flows[0].sent, 0);
+	expect_no_window(&window->look);
 	/* A restart counts from 0, and the sums go on. */
 	report_bars(w, 110, 95, 2000);
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);

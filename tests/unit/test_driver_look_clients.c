@@ -320,6 +320,40 @@ WORLD_TEST(driver_look, hosts_are_told_once_for_all_who_look, NULL)
 	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 8 * SECOND);
 }
 
+/* Of two windows that are shared a third client finds the one that is its own. */
+WORLD_TEST(driver_look, each_finds_the_window_of_those_who_look_at_the_same, NULL)
+{
+	static const struct {
+		const char *name;
+		int64_t every_ns;
+		uint32_t rows;
+	} looks[] = {{"app", SECOND, 10},
+		     {"", SECOND, 10},
+		     {"app", 2 * SECOND, 10},
+		     {"app", SECOND, 20}};
+	const size_t count = FRAG_COUNT_OF(looks);
+
+	two_run(w, two_fragments);
+	for (size_t i = 0; i < 2 * count; i++) {
+		struct fw_message message = {.kind = FW_LOOK, .seq = 9};
+
+		if (i == count)
+			pass_beating(w, 500 * MS, 1, CLIENT + count);
+		client_hello(w, CLIENT + i, "top");
+		message.look = (struct fw_look){.name = looks[i % count].name,
+						.every_ns = looks[i % count].every_ns,
+						.rows = looks[i % count].rows};
+		say(w, CLIENT + i, &message);
+	}
+	pass_beating(w, 500 * MS, 1, CLIENT + 2 * count);
+	for (size_t i = 0; i < 2 * count; i++)
+		cr_expect_eq(taken(w, CLIENT + i, FW_LOOKED) != NULL,
+			     looks[i % count].every_ns == SECOND, "%zu", i);
+	pass_beating(w, SECOND, 1, CLIENT + 2 * count);
+	for (size_t i = 0; i < 2 * count; i++)
+		cr_expect_not_null(taken(w, CLIENT + i, FW_LOOKED), "%zu", i);
+}
+
 /* Whichever ends: the one that was looked at first, or last. */
 WORLD_TEST(driver_look, an_application_that_ends_leaves_the_windows_of_the_others, NULL)
 {

@@ -172,6 +172,23 @@ WORLD_TEST(driver_parameter, what_was_set_is_shown_and_remembered, NULL)
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "f2.rx.value=7");
 }
 
+/* Its host has it whole. */
+WORLD_TEST(driver_parameter, a_password_that_was_set_is_shown_to_nobody, NULL)
+{
+	static const char text[] = "f2.rx.url=rtsp://ann:secret@camera";
+	const struct fw_message *m;
+
+	runs(w, two_fragments);
+	set(w, 3, text);
+	answers(w, 2, asked(w, 2, text), "");
+	request_state(w, CLIENT, 9);
+	m = must_take(w, CLIENT, FW_REPLY);
+	cr_assert_eq(m->reply.applications[0].parameter_count, 1);
+	cr_expect_null(strstr(m->reply.applications[0].parameters[0].value, "secret"));
+	assert_has(m->reply.applications[0].parameters[0].value, "camera");
+	cr_expect_null(strstr(w->log, "secret"));
+}
+
 WORLD_TEST(driver_parameter, a_host_that_is_started_again_begins_with_it, NULL)
 {
 	runs(w, restarting);

@@ -202,6 +202,67 @@ Test(driver_session, a_key_serves_its_role_only)
 	}
 }
 
+/* Nor does a certificate, or a user without the role; a worker does not come over the unix socket. */
+Test(driver_session, who_may_not_join_is_told_what_is_wrong)
+{
+	static const struct {
+		bool has_identity, is_local;
+		uint64_t serial;
+		enum fw_role role;
+		enum fragi_failure code;
+		const char *sentence;
+	} cases[] = {
+		{true, false, 0, FW_ROLE_WORKER, FRAGI_FAILURE_KEY_REFUSED,
+		 "its certificate node7 is not for a worker"},
+		{true, false, 1, FW_ROLE_WORKER, FRAGI_FAILURE_KEY_REFUSED,
+		 "its key node7 is not for a worker"},
+		{true, false, 2, FW_ROLE_WORKER, FRAGI_FAILURE_KEY_REFUSED,
+		 "its key node7 is not for a worker"},
+		{false, false, 0, FW_ROLE_WORKER, FRAGI_FAILURE_USER_REFUSED,
+		 "its user ann is not for a worker"},
+		{false, true, 0, FW_ROLE_WORKER, FRAGI_FAILURE_USER_REFUSED,
+		 "its user ann is not for a worker"},
+		{true, true, 3, FW_ROLE_WORKER, FRAGI_FAILURE_SESSION_REFUSED,
+		 "only clients may join over the unix socket; a worker connects to 127.0.0.1:1"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fw_identity identity = {
+			.name = "node7",
+			.serial = cases[i].serial,
+			.roles = FW_ROLE_BIT(cases[i].serial == 3 ? FW_ROLE_WORKER
+								  : FW_ROLE_CLIENT)};
+		struct fw_message hello = {
+			.kind = FW_HELLO,
+			.seq = 1,
+			.hello = {.major = FW_PROTOCOL_MAJOR, .role = cases[i].role, .name = "a"}};
+		struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
+					  .connection = 1,
+					  .peer = "10.0.0.9:1",
+					  .identity = cases[i].has_identity ? &identity : NULL,
+					  .user = "ann",
+					  .user_roles = FW_ROLE_BIT(FW_ROLE_CLIENT),
+					  .is_local = cases[i].is_local};
+		const struct fw_failure *failure;
+		struct world w;
+		uint8_t *frame;
+		size_t size;
+
+		world_init(&w);
+		cr_assert_eq(fw_encode(&hello, &frame, &size), 0);
+		cr_assert_eq(fw_decode(frame + 4, size - 4, &event.message, NULL), 0);
+		fragi_free(frame);
+		step(&w, &event);
+		failure = &must_take(&w, 1, FW_REFUSED)->refused.failure;
+		cr_expect_eq(failure->code, cases[i].code, "%zu", i);
+		cr_expect_str_eq(failure->sentence, cases[i].sentence);
+		cr_expect(is_closed(&w, 1));
+		cr_expect_eq(w.core->history.counts[FW_NOTICE_REFUSED],
+			     cases[i].code == FRAGI_FAILURE_KEY_REFUSED);
+		world_fini(&w);
+	}
+}
+
 WORLD_TEST(driver_session, a_key_that_was_removed_ends_its_session, world_init)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
@@ -336,6 +397,8 @@ WORLD_TEST(driver_session, a_stranger_whose_key_was_removed_is_closed, world_ini
 				    .peer = "10.0.0.9:1",
 				    .identity = &identity});
 	cr_expect_eq(w->closed[0], 5);
+	assert_has(w->log, "closes the connection of 10.0.0.9:1: its key node7 is no longer in the "
+			   "key file");
 }
 
 /* Of a machine that tries again and again there is one event. */

@@ -135,6 +135,8 @@ WORLD_TEST(driver_tap, a_message_that_comes_too_early_is_left_out, NULL)
 	id = must_take(w, 1, FW_HOST_TAP)->host_tap.tap;
 	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
 		pass_message(w, 1, 1, id);
+		cr_expect(w->sent[w->sent_count - 1].may_drop);
+		cr_expect_eq(w->sent[w->sent_count - 1].room_bytes, 0);
 		cr_assert_not_null(taken(w, CLIENT, FW_TAPPED), "%zu", i);
 		pass(w, rows[i].after_ns);
 		pass_message(w, 1, 1, id);
@@ -217,10 +219,13 @@ WORLD_TEST(driver_tap, an_output_is_named_where_there_are_several, world_init)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		const struct fw_answer *answer = tap(w, CLIENT, 20 + i, cases[i].what, SECOND);
 
-		if (cases[i].refusal != NULL)
+		if (cases[i].refusal != NULL) {
 			expect_refused(answer, FRAGI_FAILURE_USAGE, cases[i].refusal);
-		else
-			cr_expect_str_eq(answer->name, cases[i].name, "%s", cases[i].what);
+			continue;
+		}
+		cr_expect_str_eq(answer->name, cases[i].name, "%s", cases[i].what);
+		cr_expect_eq(must_take(w, 1, FW_HOST_TAP)->host_tap.port,
+			     strcmp(cases[i].name, "f1.tx.right") == 0, "%s", cases[i].what);
 	}
 }
 
@@ -305,6 +310,7 @@ WORLD_TEST(driver_tap, a_trace_asks_all_hosts, NULL)
 	for (int i = 0; i < 3; i++)
 		for (uint32_t host = 1; host <= 2; host++) {
 			pass_message(w, host, host, 1);
+			cr_expect_eq(w->sent[w->sent_count - 1].room_bytes, 8 << 20);
 			m = must_take(w, CLIENT, FW_TAPPED);
 			cr_expect_eq(m->reply_to, 7);
 		}
@@ -350,4 +356,82 @@ WORLD_TEST(driver_tap, a_trace_lasts_from_the_start_to_the_end, NULL)
 	cr_assert_not_null(m);
 	cr_expect_eq(m->reply_to, 7);
 	expect_refused(&m->answer, FRAGI_FAILURE_HOST_CRASHED, "the application has ended");
+}
+
+/* Nothing is asked of a host without a worker, and the tap goes on with the next process. */
+WORLD_TEST(driver_tap, a_tap_waits_for_a_host_that_starts_again, NULL)
+{
+	struct fw_message trace = {
+		.kind = FW_TAP, .seq = 7, .tap = {.name = "app", .flow = "", .traces = true}};
+	const struct fw_message *m;
+
+	two_run(w, TWO_FRAGMENTS(", on_failure: {policy: migrate, intensity: 5, lease: 1s}", ""));
+	client_hello(w, CLIENT, "");
+	cr_expect_eq(tap(w, CLIENT, 2, "f1", SECOND)->failure.code, FRAGI_FAILURE_NONE);
+	say(w, CLIENT, &trace);
+	cr_expect_eq(must_take(w, CLIENT, FW_ANSWER)->answer.failure.code, FRAGI_FAILURE_NONE);
+	while (taken(w, 1, FW_HOST_TAP) != NULL)
+		;
+	step(w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
+	cr_assert_null(w->core->apps[0]->hosts[0].now.session);
+	pass(w, SECOND);
+	beat(w, 2);
+	beat(w, CLIENT);
+	pass(w, SECOND);
+	cr_expect_not_null(taken(w, 2, FW_HOST_TAP), "the trace goes on there");
+	expect_refused(tap(w, CLIENT, 3, "f1", SECOND), FRAGI_FAILURE_DRIVER_FULL,
+		       "the operator that sends on this flow does not run at the moment");
+	beat(w, 2);
+	beat(w, CLIENT);
+	hello(w, 4, "d", "f1");
+	for (int i = 0; i < 8 && taken(w, 4, FW_HOST_CREATE) == NULL; i++) {
+		pass(w, 500 * MS);
+		beat(w, 2);
+		beat(w, CLIENT);
+		beat(w, 4);
+	}
+	pass(w, SECOND);
+	m = must_take(w, 4, FW_HOST_TAP);
+	cr_expect_eq(m->host, 1);
+	cr_expect_eq(m->epoch, 2);
+}
+
+/* Those of another application take no place. */
+WORLD_TEST(driver_tap, taps_on_another_application_are_not_counted, NULL)
+{
+	struct fw_message other = {
+		.kind = FW_TAP, .seq = 9, .tap = {.name = "other", .flow = "f1"}};
+
+	two_run(w, two_fragments);
+	for (uint64_t i = 0; i < 4; i++)
+		client_hello(w, CLIENT + i, "");
+	say_start(w, CLIENT, 8, "other", two_fragments);
+	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+	speaking_run = 2;
+	both_prepare(w);
+	both_run(w);
+	speaking_run = 1;
+	for (uint64_t i = 0; i < DRV_HOST_TAPS_MAX; i++)
+		cr_expect_eq(tap(w, CLIENT + i / DRV_TAPS_MAX, 10 + i, "f1", 0)->failure.code,
+			     FRAGI_FAILURE_NONE);
+	expect_refused(tap(w, CLIENT + 2, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "8 flows of this host are watched already, as many as it takes");
+	say(w, CLIENT + 3, &other);
+	cr_expect_eq(must_take(w, CLIENT + 3, FW_ANSWER)->answer.failure.code, FRAGI_FAILURE_NONE);
+}
+
+/* Each flow is looked at, and once more for what was meant if none was found. */
+WORLD_TEST(driver_tap, looking_for_a_flow_costs_what_it_looks_at, NULL)
+{
+	int64_t found, missed;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	tap(w, CLIENT, 2, "f1", 0);
+	found = drv_core_step_items(w->core);
+	tap(w, CLIENT, 3, "f9", 0);
+	missed = drv_core_step_items(w->core);
+	cr_expect_eq(found, 1);
+	cr_expect_eq(missed, 2);
 }

@@ -158,6 +158,45 @@ Test(driver_transports, a_variable_is_shared_on_one_machine_or_refused)
 	world_fini(&w);
 }
 
+/* The first of several variables counts, and of its readers, like the last. */
+Test(driver_transports, each_reader_of_each_variable_is_looked_at)
+{
+	for (int v = 0; v < 2; v++)
+		for (int reader = 0; reader < 3; reader++) {
+			char text[1024];
+			struct world w;
+			int used = snprintf(text, sizeof(text),
+					    "frag: 1\napplication: app\nfragments:\n"
+					    "  f1: {operators: {tx: {type: t}}}\n"
+					    "  f2: {operators: {rx: {type: t}}}\n"
+					    "  f3: {operators: {rx: {type: t}}}\n"
+					    "  f4: {operators: {rx: {type: t}}}\n"
+					    "variables:\n");
+
+			for (int i = 0; i < 2; i++)
+				used += snprintf(text + used, sizeof(text) - (size_t)used,
+						 "  v%d: {type: f32, writer: f1.tx, readers: [%s, "
+						 "%s, %s]}\n",
+						 i, i == v && reader == 0 ? "f4" : "f1",
+						 i == v && reader == 1 ? "f4" : "f2",
+						 i == v && reader == 2 ? "f4" : "f3");
+			world_init(&w);
+			app(&w, text);
+			for (uint64_t c = 1; c <= 4; c++) {
+				char name[3] = {102, (char)(48 + c), 0};
+
+				hello_by_memory(&w, c, name, name,
+						c == 4 ? "other.net.user.7" : "boot.net.user.7");
+			}
+			snprintf(text, sizeof(text),
+				 "variable v%d of fragment f1 cannot be read by fragment f4", v);
+			assert_has(w.errors, text);
+			cr_expect_null(strstr(w.log, "waiting for a worker for f1, f2, f3, f4 (4"));
+			cr_assert(w.ended);
+			world_fini(&w);
+		}
+}
+
 /* The worker serves the next application as if nothing had been placed there. */
 WORLD_TEST(driver_transports, a_refused_application_gives_its_places_back, world_init)
 {
