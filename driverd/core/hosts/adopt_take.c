@@ -198,7 +198,6 @@ static void take(struct drv_app *app, uint32_t hosts)
 		app->epoch = host->next.epoch > app->epoch ? host->next.epoch : app->epoch;
 	}
 	app->workers_changed = false;
-	drv_timer_cancel(&app->core->timers, &app->timers.phase);
 	if (!app->adopting->is_kept)
 		drv_persist_adopted(app);
 	if (is_short)
