@@ -347,6 +347,8 @@ WORLD_TEST(driver_adopt, a_newer_run_has_the_name_of_one_that_nobody_wants, come
 	restore_as(w, RUN - 2, false);
 	pass(w, MS);
 	adopt_two(w);
+	assert_has(w->log, "run 5 is not adopted: it was told to end at once");
+	cr_expect_not_null(kept(w, DRV_RECORD_END, RUN - 2), "%s", w->log);
 }
 
 /* If this driver dies before, the next one asks the workers how the run ended. */

@@ -117,7 +117,43 @@ WORLD_TEST(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch, com
 	kept = taken(w, 3, FW_HOST_KILL);
 	killed = taken(w, 2, FW_HOST_KILL);
 	cr_expect_neq(kept == NULL, killed == NULL, "%s", w->log);
+	for (uint64_t c = 2; c <= 3; c++)
+		cr_expect_null(taken(w, c, FW_HOST_PAST), "neither was the host");
 	cr_expect_not_null(taken(w, 1, FW_HOST_STOP), "it is moved to the other one");
+}
+
+/* A parameter was set, or taken back, while it was prepared. */
+WORLD_TEST(driver_adopt, a_process_that_was_made_from_another_source_does_not_take_over, NULL)
+{
+	static const char *const graphs[] = {TWO_FRAGMENTS("", "") "# 1\n",
+					     TWO_FRAGMENTS("", "") "# 2\n",
+					     TWO_FRAGMENTS("", "") "# 12\n"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(graphs); i++) {
+		struct fw_message new;
+
+		comes_back(w);
+		speaking_epoch[2] = 0;
+		hello_reporting(w, 1, 2);
+		hello_reporting(w, 2, 1);
+		say_running(w, 1, 1, graphs[0]);
+		say_running(w, 1, 2, graphs[0]);
+		speaking_epoch[2] = RUN + 1;
+		new = of_host(FW_HOST_REPORT, 2);
+		new.report.is_beside = true;
+		say_report_of(w, 2, new, "app", graphs[i], "f2");
+		say_prepared(w, 2, 2, "f2", false);
+		say_reported(w, 2);
+		say_reported(w, 1);
+		written(w);
+		written(w); /* where it runs */
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		cr_expect_not_null(taken(w, 1, FW_HOST_STOP), "it yields all the same");
+		cr_expect_eq(taken(w, 2, FW_HOST_KILL) != NULL, i > 0, "%zu: %s", i, w->log);
+		world_fini(w);
+	}
+	speaking_epoch[2] = 0;
+	comes_back(w);
 }
 
 /* It took too long, so the driver before this one had it killed, and then ended itself. */

@@ -108,6 +108,20 @@ Test(driver_adopt, numbers_that_leave_none_for_others_are_not_believed)
 	}
 }
 
+/* What a host has said may come before its tables. */
+WORLD_TEST(driver_adopt, what_was_reported_before_the_tables_is_heard_too, comes_back)
+{
+	hello_reporting(w, 1, 2);
+	for (uint32_t host = 1; host <= 2; host++) {
+		say_report(w, 1, host, two_fragments);
+		say_event(w, 1, host, FW_STATE_DONE, "");
+		say_prepared(w, 1, host, host == 1 ? "f1" : "f2", host == 1);
+	}
+	say_reported(w, 1);
+	written(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING, "%s", w->log);
+}
+
 /* Its two hosts are reported with these ages, and it ends a second later. */
 static void ends_after(struct world *w, const int64_t ages_ns[2])
 {
@@ -132,12 +146,14 @@ static void ends_after(struct world *w, const int64_t ages_ns[2])
 WORLD_TEST(driver_adopt, an_application_is_as_old_as_its_oldest_host, NULL)
 {
 	static const int64_t most = INT64_MAX / 4; /* no more is believed */
-	static const int64_t ages_ns[][3] = {{5 * SECOND, 3 * SECOND, 5 * SECOND},
-					     {3 * SECOND, 5 * SECOND, 5 * SECOND},
-					     {0, 0, 0},
-					     {1, 2, 2},
-					     {0, most, most},
-					     {INT64_MAX, most + 1, most}};
+	static const int64_t ages_ns[][3] = {
+		{5 * SECOND, 3 * SECOND, 5 * SECOND},
+		{3 * SECOND, 5 * SECOND, 5 * SECOND},
+		{0, 0, 0},
+		{1, 2, 2},
+		{50 * SECOND, 0, 50 * SECOND - 1}, /* since 0, which is no time */
+		{0, most, most},
+		{INT64_MAX, most + 1, most}};
 	char duration[64];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(ages_ns); i++) {

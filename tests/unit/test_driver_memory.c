@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver_world.h"
+#include "adopt_world.h"
 
 /*
  * Whatever allocation fails in whatever step: the application ends as it would have, or because
@@ -248,6 +248,48 @@ Test(driver_memory, an_application_without_memory_ends_alone, .timeout = 300)
 		world_fini(w);
 	}
 	cr_expect_gt(without, 50);
+	free(w);
+}
+
+static const char leased[] = TWO_FRAGMENTS(", on_failure: {policy: migrate, lease: 5s}",
+					   ", on_failure: {policy: migrate, lease: 5s}");
+
+/* The last worker has reported, and the hosts are taken: all of them, or the application ends. */
+Test(driver_memory, an_application_that_is_adopted_without_memory_ends, .timeout = 300)
+{
+	struct world *w = malloc(sizeof(*w));
+	int64_t at_step = 0, skip = 0, without = 0;
+	bool more = true;
+
+	while (more) {
+		comes_back(w);
+		hello_reporting(w, 1, 1);
+		hello_reporting(w, 2, 1);
+		say_running(w, 1, 1, leased);
+		say_reported(w, 1);
+		say_running(w, 2, 2, leased);
+		written(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+		w->runs_short = true;
+		w->short_step = at_step;
+		w->short_skip = skip;
+		say_reported(w, 2);
+		others_may_come(w);
+		w->runs_short = false;
+		if (strstr(w->log, no_memory) != NULL) {
+			without++;
+			for (uint64_t c = 1; c <= 2; c++)
+				cr_assert_not_null(taken(w, c, FW_HOST_KILL), "%s", w->log);
+		} else if (!w->broken) {
+			cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+			for (uint64_t c = 1; c <= 2; c++)
+				cr_assert_not_null(taken(w, c, FW_HOST_ADOPTED), "%s", w->log);
+		}
+		more = next_failure(w, &at_step, &skip);
+		world_fini(w);
+	}
+	cr_expect_gt(without, 4);
+	speaking_run = 1;
 	free(w);
 }
 
