@@ -10,13 +10,11 @@
  * two numbers and no two texts are the same, so what comes from the wrong place shows.
  */
 static uint32_t last; /* number that was given */
+static struct fragi_arena room;
 
 static char *text(const char *what)
 {
-	char *out;
-
-	cr_assert_geq(asprintf(&out, "%s%u", what, last), 0);
-	return out; /* it ends with its process */
+	return fragi_arena_printf(&room, "%s%u", what, last);
 }
 
 /* The run, as this file plays it. */
@@ -120,7 +118,7 @@ static void make_op(struct fragi_op_info *op, size_t port_count)
 				     .has_gaps = port_count == 0,
 				     .pools = text("pools"),
 				     .table = port_count > 0 ? &table : NULL};
-	op->ports = calloc(port_count + 1, sizeof(*op->ports));
+	op->ports = fragi_arena_alloc(&room, (port_count + 1) * sizeof(*op->ports));
 	for (size_t i = 0; i < port_count; i++)
 		make_port(&op->ports[i], i % 2 == 1);
 }
@@ -132,10 +130,10 @@ static void make_fragment(struct fragi_fragment_info *fragment, size_t ops, size
 						 .op_count = ops,
 						 .has_gaps = interfaces > 1,
 						 .interface_count = interfaces};
-	fragment->ops = calloc(2, sizeof(*fragment->ops));
+	fragment->ops = fragi_arena_alloc(&room, 2 * sizeof(*fragment->ops));
 	make_op(&fragment->ops[0], 2);
 	make_op(&fragment->ops[1], 0);
-	fragment->interfaces = calloc(interfaces, sizeof(*fragment->interfaces));
+	fragment->interfaces = fragi_arena_alloc(&room, interfaces * sizeof(*fragment->interfaces));
 	for (size_t k = 0; k < interfaces; k++) {
 		last += 10;
 		fragment->interfaces[k] = (struct fragi_interface_info){
@@ -223,6 +221,7 @@ Test(host_tables, of_a_run_for_its_driver)
 	fclose(transcript);
 	expected_compare("host/tables", transcript_text);
 	free(transcript_text);
+	fragi_arena_fini(&room);
 }
 
 static void show_peers(const struct fragi_run_peer *peers, uint32_t count)
@@ -302,4 +301,5 @@ Test(host_tables, of_a_driver_for_a_run)
 	fclose(transcript);
 	expected_compare("host/wired", transcript_text);
 	free(transcript_text);
+	fragi_arena_fini(&room);
 }

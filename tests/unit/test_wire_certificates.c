@@ -9,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <base/arena.h>
 #include <wire/keys.h>
 #include <wire/tls.h>
 
@@ -17,6 +18,7 @@
  * dates are fixed ones of the past and of a far future.
  */
 static FILE *out;
+static struct fragi_arena names; /* of files */
 
 #define PAST "20200102030405Z"
 #define EARLIER "20190102030405Z"
@@ -145,6 +147,7 @@ static void finish(void)
 		X509_free(made[i]);
 		EVP_PKEY_free(keys[i]);
 	}
+	fragi_arena_fini(&names);
 	scratch_remove();
 }
 TestSuite(wire_certificates, .init = begin, .fini = finish);
@@ -161,11 +164,12 @@ static void show(const char *sentence)
 static int create(bool is_server, const char *name, const char *ca, const char *peer_name,
 		  struct fw_tls **out_tls, struct frag_err *err)
 {
-	const struct fw_tls_config config = {.is_server = is_server,
-					     .certificate = strdup(file_of(name, "pem")),
-					     .certificate_key = strdup(file_of(name, "key")),
-					     .ca = strdup(file_of(ca, "pem")),
-					     .peer_name = peer_name};
+	const struct fw_tls_config config = {
+		.is_server = is_server,
+		.certificate = fragi_arena_strdup(&names, file_of(name, "pem")),
+		.certificate_key = fragi_arena_strdup(&names, file_of(name, "key")),
+		.ca = fragi_arena_strdup(&names, file_of(ca, "pem")),
+		.peer_name = peer_name};
 
 	return fw_tls_create(&config, out_tls, err);
 }

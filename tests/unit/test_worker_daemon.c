@@ -17,7 +17,9 @@ static struct wrk_shell own;
 static struct wrk_options options;
 static const struct wrk_worker_ops *ops; /* that the worker was given, and for whom */
 static void *ops_arg;
-static int fails_at, calls; /* that call of those that may fail does; 0: none */
+static uv_loop_t *life_loop; /* of a whole life */
+static bool is_ready;        /* it has begun */
+static int fails_at, calls;  /* that call of those that may fail does; 0: none */
 
 static int may_fail(const char *what, int code, struct frag_err *err)
 {
@@ -67,6 +69,7 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk_config *config,
 		    const struct wrk_worker_ops *worker_operations, void *arg)
 {
+	life_loop = loop;
 	(void)worker, (void)loop;
 	ops = worker_operations;
 	ops_arg = arg;
@@ -435,6 +438,7 @@ void fragi_service_alive(void)
 
 void fragi_service_ready(void)
 {
+	is_ready = true;
 	note("service: ready");
 }
 
@@ -657,17 +661,35 @@ Test(worker_daemon, what_signals_and_timers_bring)
 	end("worker/daemon_signals", &text);
 }
 
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	(void)arg;
+	uv_close(handle, NULL);
+}
+
+/* A life that never began leaves its loop to the end of the process. */
+static void close_loop(uv_loop_t *loop)
+{
+	uv_walk(loop, close_handle, NULL);
+	uv_run(loop, UV_RUN_DEFAULT);
+	cr_expect_eq(uv_loop_close(loop), 0);
+}
+
 static void live(const char *what, int fails)
 {
 	int code;
 
 	fprintf(out, "%s\n", what);
+	is_ready = false;
+	life_loop = NULL;
 	calls = 0;
 	fails_at = fails;
 	logged_begin();
 	code = wrk_shell_run(&options);
 	logged_end(out);
 	fprintf(out, "  ends with %d\n", code);
+	if (!is_ready && life_loop != NULL)
+		close_loop(life_loop);
 }
 
 Test(worker_daemon, its_whole_life)
