@@ -128,6 +128,7 @@ static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, i
 		 struct frag_err *err)
 {
 	char remedy[FRAGI_KERNEL_REMEDY_MAX];
+	bool has_console = false;
 	int exit_fd = -1, r;
 
 	if (host.started)
@@ -142,6 +143,7 @@ static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, i
 		fragi_crash_init("fragctl", -1);
 		fragi_crash_guard_exit();
 		r = fragi_console_begin();
+		has_console = r == 0;
 	}
 	if (r == 0) {
 		exit_fd = fcntl(host.exit_fd, F_DUPFD_CLOEXEC, 3); /* which the caller closes */
@@ -154,6 +156,8 @@ static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, i
 	if (r < 0) {
 		close_fd(&exit_fd);
 		undo_start();
+		if (has_console)
+			fragi_console_end();
 		fragi_crash_orderly();
 		return frag_err_set(err, r, "cannot start a host: %s%s", frag_strerror(r),
 				    fragi_kernel_remedy(r, remedy));
