@@ -291,6 +291,15 @@ CONNECTION_TEST(wire_connection, who_was_admitted_stays, .admit = true,
 	close_peer(w);
 }
 
+static const struct fw_users own_user = {.program = "driverd"};
+
+/* Whose process it is says nothing of which program it is. */
+CONNECTION_TEST(wire_connection, silence_of_an_own_process_ends_it,
+		.options = {.admit_ns = 50000000, .is_accepted = true, .users = &own_user})
+{
+	expect_closed(w, -ETIMEDOUT, "the peer did not say who it is in time");
+}
+
 CONNECTION_TEST(wire_connection, a_message_that_does_not_end_ends_it, .admit = true,
 		.options = {.frame_ns = 50000000})
 {

@@ -296,6 +296,24 @@ Test(wire_tls, a_key_without_an_ephemeral_exchange_is_refused)
 	expect_refused(context, false);
 }
 
+/* Nor where a program has let OpenSSL read a file that allows it. */
+Test(wire_tls, what_a_file_of_the_system_allows_is_refused)
+{
+	struct key_file file;
+	SSL_CTX *context;
+
+	key_file_init(&file, "openssl_conf = all\n[all]\nssl_conf = tls\n"
+			     "[tls]\nsystem_default = weak\n"
+			     "[weak]\nOptions = AllowNoDHEKEX, UnsafeLegacyRenegotiation\n");
+	setenv("OPENSSL_CONF", file.path, 1);
+	cr_assert_eq(OPENSSL_init_ssl(OPENSSL_INIT_LOAD_CONFIG, NULL), 1);
+	context = client_context();
+	cr_assert((SSL_CTX_get_options(context) & SSL_OP_ALLOW_NO_DHE_KEX) != 0);
+	cr_assert_eq(SSL_CTX_set1_groups_list(context, "ffdhe8192"), 1);
+	expect_refused(context, false);
+	key_file_fini(&file);
+}
+
 Test(wire_tls, older_versions_and_other_suites_are_refused)
 {
 	SSL_CTX *context = client_context();
