@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
+#include <base/alloc.h>
 #include <base/beat.h>
 #include <workerd/core/host_exit.h>
 #include <workerd/host/core/core.h>
@@ -28,6 +30,16 @@ static void finish(void)
 	host_core_destroy(core);
 }
 TestSuite(host_core, .init = make, .fini = finish);
+
+Test(host_core, without_memory_there_is_none)
+{
+	struct host_core *none = NULL;
+
+	fragi_alloc_fail_after(0, 1);
+	cr_expect_eq(host_core_create(&(struct host_config){0}, now, &none), -ENOMEM);
+	cr_expect_eq(fragi_alloc_fail_off(), 1);
+	cr_expect_null(none);
+}
 
 static void step(struct host_event event)
 {

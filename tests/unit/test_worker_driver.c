@@ -3,7 +3,9 @@
 #include "../expected.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <linux/sockios.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -277,6 +279,108 @@ Test(worker_driver, what_comes_of_what_is_done)
 	close(log);
 	fclose(out);
 	expected_compare("worker/driver", text);
+	free(text);
+}
+
+/* What the name of a driver stands for; played by the test, or as the machine knows it. */
+#define FOUND_MAX 10
+static struct addrinfo found[FOUND_MAX];
+static int lookups, lookup_result = 1; /* 1: the machine knows */
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
+						       const struct addrinfo *hints,
+						       struct addrinfo **out_found)
+{
+	__typeof__(&getaddrinfo) machine;
+
+	lookups++;
+	if (lookup_result == 1) {
+		*(void **)&machine = dlsym(RTLD_NEXT, "getaddrinfo");
+		return machine(name, service, hints, out_found);
+	}
+	cr_expect(hints->ai_family == AF_UNSPEC && hints->ai_socktype == SOCK_STREAM);
+	cr_expect(strcmp(name, "driver.lan") == 0 && atoi(service) > 0);
+	*out_found = lookup_result == 0 && found[0].ai_addr != NULL ? found : NULL;
+	return lookup_result;
+}
+
+__attribute__((visibility("default"))) void freeaddrinfo(struct addrinfo *list)
+{
+	void (*machine)(struct addrinfo * list);
+
+	if (list == found || list == NULL)
+		return;
+	*(void **)&machine = dlsym(RTLD_NEXT, "freeaddrinfo");
+	machine(list);
+}
+
+/* at: whether somebody listens at each of them, '1', or nobody, '0'; 'x': it is no such address */
+static void look_up(const char *at, int result, uint16_t port, uint16_t closed_port)
+{
+	static struct sockaddr_in addresses[FOUND_MAX];
+
+	memset(found, 0, sizeof(found));
+	for (size_t i = 0; at[i] != '\0'; i++) {
+		addresses[i] =
+			(struct sockaddr_in){.sin_family = AF_INET,
+					     .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+					     .sin_port = htons(at[i] == '0' ? closed_port : port)};
+		found[i] = (struct addrinfo){
+			.ai_addr = (struct sockaddr *)&addresses[i],
+			.ai_addrlen = at[i] == 'x' ? sizeof(struct sockaddr_storage) + 1
+						   : sizeof(addresses[i]),
+			.ai_next = at[i + 1] != '\0' ? &found[i + 1] : NULL};
+	}
+	lookup_result = result;
+	fprintf(out, "addresses '%s', result %d\n", at, result);
+	connect_to("driver.lan", port, NULL);
+	wait_done();
+	if (driver != NULL)
+		wrk_driver_finish(driver);
+	if (peer_fd >= 0)
+		answer("goes");
+	end_connection();
+}
+
+Test(worker_driver, names_of_several_addresses)
+{
+	uint16_t port, closed_port;
+	FILE *shown;
+	char *text;
+	size_t size;
+
+	out = open_memstream(&text, &size);
+	peer_fd = -1;
+	cr_assert_eq(uv_loop_init(&loop), 0);
+	closed_port = listen_here();
+	close(listen_fd);
+	port = listen_here();
+	cr_assert_eq(uv_poll_init(&loop, &listener, listen_fd), 0);
+	cr_assert_eq(uv_poll_start(&listener, UV_READABLE, on_peer), 0);
+	look_up("", EAI_AGAIN, port, closed_port);
+	look_up("", 0, port, closed_port);
+	look_up("1", 0, port, closed_port);
+	look_up("0", 0, port, closed_port);
+	look_up("01", 0, port, closed_port);
+	look_up("x1", 0, port, closed_port);
+	look_up("00000001", 0, port, closed_port);
+	look_up("000000001", 0, port, closed_port);
+	cr_expect_eq(lookups, 8);
+	shown = out; /* why it fails is a matter of the machine's network */
+	out = fopen("/dev/null", "w");
+	connect_to("::1", closed_port, NULL);
+	if (driver != NULL && !is_done)
+		wait_done();
+	end_connection();
+	fclose(out);
+	out = shown;
+	cr_expect_eq(lookups, 8, "it is no name");
+	uv_close((uv_handle_t *)&listener, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	close(listen_fd);
+	cr_expect_eq(uv_loop_close(&loop), 0);
+	fclose(out);
+	expected_compare("worker/driver_names", text);
 	free(text);
 }
 
