@@ -21,11 +21,10 @@ void wrk_examiner_init(struct wrk_examiner *examiner, const char *driver, const 
 		examiner->program, "doctor", "--for-worker",
 		"--address",       driver,   certificate != NULL ? "--cert" : NULL,
 		certificate,       NULL};
-	char self[sizeof(examiner->program) - sizeof("/fragctl")];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char self[sizeof(examiner->program) - sizeof("/fragctl")] = "";
 	const char *slash;
 
-	self[n > 0 ? n : 0] = '\0';
+	(void)!readlink("/proc/self/exe", self, sizeof(self) - 1);
 	slash = strrchr(self, '/');
 	if (slash == NULL)
 		return;

@@ -243,13 +243,10 @@ const struct wrk_spawn_ops wrk_spawn_process = {
  */
 int wrk_spawn_find_host(char *out, size_t size)
 {
-	char self[PATH_MAX - 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char self[PATH_MAX - 32] = "", *slash;
 
-	if (n < 0)
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return -errno;
-	self[n] = '\0';
 	for (int i = 0; i < 2; i++) {
 		slash = strrchr(self, '/');
 		if (slash == NULL)
