@@ -144,7 +144,8 @@ static void run_child(struct testing *testing, const struct ctl_test *test, stru
 	pid_t pid;
 
 	if (command == NULL || log < 0 || pipe2(ends, O_CLOEXEC) < 0) {
-		snprintf(outcome->reason, REASON_MAX, "cannot start it: %s", strerror(errno));
+		snprintf(outcome->reason, sizeof(outcome->reason), "cannot start it: %s",
+			 strerror(errno));
 		return;
 	}
 	pid = fork();
@@ -157,15 +158,16 @@ static void run_child(struct testing *testing, const struct ctl_test *test, stru
 	status = pid > 0 ? await(pid, ends[0], &timed_out) : -1;
 	close(ends[0]);
 	if (pid < 0)
-		snprintf(outcome->reason, REASON_MAX, "cannot start it: %s", strerror(errno));
+		snprintf(outcome->reason, sizeof(outcome->reason), "cannot start it: %s",
+			 strerror(errno));
 	else if (timed_out)
-		snprintf(outcome->reason, REASON_MAX,
+		snprintf(outcome->reason, sizeof(outcome->reason),
 			 "has not ended in %d s; give it a duration, or inputs that end",
 			 (int)(TIMEOUT_NS / 1000000000));
 	else if (!WIFEXITED(status) || WEXITSTATUS(status) != CTL_OK)
 		read_reason(log, outcome->reason);
 	if (status != 0 && outcome->reason[0] == '\0')
-		snprintf(outcome->reason, REASON_MAX, "ended with status %d", status);
+		snprintf(outcome->reason, sizeof(outcome->reason), "ended with status %d", status);
 	close(log);
 }
 
@@ -182,7 +184,7 @@ static void compare(struct testing *testing, const struct ctl_test *test, struct
 		else
 			r = ctl_compare(expected, got, test->tolerance, &outcome->outputs[i], &err);
 		if (r < 0)
-			fragi_sentence(outcome->reason, REASON_MAX, "%s", err.text);
+			fragi_sentence(outcome->reason, sizeof(outcome->reason), "%s", err.text);
 		outcome->messages += outcome->outputs[i].messages;
 		outcome->differing += outcome->outputs[i].total;
 	}

@@ -200,26 +200,34 @@ static void take_thread(struct trace_host *host, const struct fragi_trace_read *
 	strncpy(host->threads[i].name, read->text, sizeof(host->threads[i].name) - 1);
 }
 
+/* What a host knows of another one's clock; NULL: nothing. */
+static const struct fragi_trace_peer *peer_of(const struct trace_host *host,
+					      const struct trace_host *other)
+{
+	for (uint32_t i = 0; i < host->peer_count; i++)
+		if (host->peers[i].host == other->first.host &&
+		    host->peers[i].epoch == other->first.epoch)
+			return &host->peers[i];
+	return NULL;
+}
+
 /* What `to` is ahead of `from`, as one of them knows; false: neither does. */
 static bool compare(const struct trace_host *from, const struct trace_host *to,
 		    int64_t *out_ahead_ns, int64_t *out_error_ns)
 {
+	const struct fragi_trace_peer *known;
+
 	*out_ahead_ns = *out_error_ns = 0;
 	if (from->clock[0] != '\0' && strcmp(from->clock, to->clock) == 0)
 		return true;
-	for (int way = 0; way < 2; way++) {
-		const struct trace_host *a = way == 0 ? from : to, *b = way == 0 ? to : from;
-
-		for (uint32_t i = 0; i < a->peer_count; i++)
-			if (a->peers[i].host == b->first.host &&
-			    a->peers[i].epoch == b->first.epoch) {
-				*out_ahead_ns =
-					way == 0 ? a->peers[i].ahead_ns : -a->peers[i].ahead_ns;
-				*out_error_ns = a->peers[i].error_ns;
-				return true;
-			}
-	}
-	return false;
+	if ((known = peer_of(from, to)) != NULL)
+		*out_ahead_ns = known->ahead_ns;
+	else if ((known = peer_of(to, from)) != NULL)
+		*out_ahead_ns = -known->ahead_ns;
+	else
+		return false;
+	*out_error_ns = known->error_ns;
+	return true;
 }
 
 static const struct trace_bend *add_bend(struct trace_host *host, int64_t at_ns, int64_t ahead_ns)

@@ -63,7 +63,8 @@ static inline void name_workers(struct fw_reply *reply, bool all_drained)
 		rows[i] = reply->workers[i % reply->worker_count];
 		rows[i].name = names[i];
 		rows[i].state = i == 3 ? "expected" : "live";
-		rows[i].age_ns = 0;
+		rows[i].age_ns = i == 3 ? 7000000000 : 0;
+		rows[i].ran = "";
 		rows[i].drained = i < 3 && (all_drained || i == 1);
 	}
 	reply->workers = rows;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <malloc.h>
 #include <unistd.h>
 
 #include <fragctl/doctor.h>
 
 #include "expected.h"
+#include "left.h"
 #include "scratch.h"
 
 /*
@@ -139,8 +141,10 @@ Test(doctor, finds_what_is_recorded, .init = scratch_make, .fini = scratch_remov
 	FILE *nodes = fopen("tests/data/doctor/nodes.txt", "r");
 	char line[1024], *text;
 	size_t size;
+	const unsigned int descriptors = left_now().descriptors;
 
 	cr_assert_not_null(nodes);
+	mallopt(M_PERTURB, 165); /* what nobody has cleared is no zeros */
 	out = open_memstream(&text, &size);
 	while (fgets(line, sizeof(line), nodes) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
@@ -152,6 +156,7 @@ Test(doctor, finds_what_is_recorded, .init = scratch_make, .fini = scratch_remov
 			look_at(line);
 		}
 	}
+	cr_expect_eq(left_now().descriptors, descriptors, "descriptors are left");
 	fclose(nodes);
 	fclose(out);
 	expected_compare("fragctl/doctor", text);

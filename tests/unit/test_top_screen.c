@@ -512,10 +512,10 @@ static int run(const struct script *script)
 	uv_idle_init(&driver.loop, &idle);
 	uv_idle_start(&idle, on_idle);
 	code = ctl_top_on_screen(&driver, &again, script->application, 1000000000);
-	cr_expect_eq(driver.follows, code != -ENOTTY);
+	cr_assert_eq(driver.follows, code != -ENOTTY);
 	uv_close((uv_handle_t *)&idle, NULL);
 	uv_run(&driver.loop, UV_RUN_DEFAULT);
-	cr_expect_eq(uv_loop_close(&driver.loop), 0, "handles are left");
+	cr_assert_eq(uv_loop_close(&driver.loop), 0, "handles are left");
 	for (uint32_t i = 0; i < queued; i++)
 		fw_message_free(queue[i]);
 	return code;

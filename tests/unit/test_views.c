@@ -2,8 +2,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 
 #include "drawn_answers.h"
 #include "expected.h"
+#include "left.h"
 #include "scratch.h"
 #include "transcript.h"
 
@@ -26,6 +29,7 @@ struct view {
 	const char *words;
 	/* one after the other (drawn_answers.h); then it is gone, as for a while at each '!' */
 	const char *answers;
+	const char *typed; /* a line each, the last one the end if it is none; NULL: no terminal */
 };
 
 static const struct view views[] = {
@@ -148,6 +152,23 @@ static const struct view views[] = {
 	{"snapshot -f x.tar --since 2020-01-01T00:00:00Z", "PLlVWgWgWOgW"},
 	{"snapshot -f none/x.tar", "P"},
 	{"snapshot none -f x.tar", "PV"},
+	{"top a --once --every 250ms", "l"},
+	{"top a --once --every 5s", "l"},
+	{"top a --once --every 5001ms", ""},
+	{"health a --for 5s", "Rl"},
+	{"echo a f.x -n 1 --every 100ms", "AT"},
+	{"echo a f.x -n 1 --every 1h", "AT"},
+	{"echo a f.x -n -1", ""},
+	{"top --plain", "lllll", "\n\n."},
+	{"top --plain", "lllll", "x\nq."},
+	{"top --plain", "lllll", "\n\n"},
+	{"top --plain", "lllll", ""},
+	{"top --plain --once", "ll", "\n\n."},
+	{"top a -o json", "lll", "\nq."},
+	{"workers", "P"},
+	{"list", "P"},
+	{"status", "Pl"},
+	{"health", "P"},
 };
 
 static const char *left;
@@ -370,11 +391,35 @@ static void show_files(void)
 		    "r");
 	while (fgets(line, sizeof(line), tar) != NULL)
 		fprintf(transcript, "  x.tar: %s", line);
-	cr_expect_eq(pclose(tar), 0);
+	if (pclose(tar) != 0)
+		fprintf(transcript, "  x.tar: cannot be read\n");
+}
+
+/* A terminal, of which each line is read by itself. */
+static bool has_terminal;
+
+int isatty(int fd)
+{
+	(void)fd;
+	return has_terminal;
+}
+
+static void type(const char *typed)
+{
+	int ends[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	for (; *typed != '\0' && *typed != '.'; typed++)
+		cr_assert_eq(send(ends[1], typed, 1, 0), 1);
+	if (*typed != '.') /* else it stays */
+		close(ends[1]);
 }
 
 static void show_view(const char *words, const char *answers, uint64_t seed)
 {
+	const unsigned int descriptors = left_now().descriptors;
 	int outputs[2] = {dup(1), dup(2)}, code;
 	FILE *printed[2] = {tmpfile(), tmpfile()};
 
@@ -396,7 +441,11 @@ static void show_view(const char *words, const char *answers, uint64_t seed)
 	fprintf(transcript, "  exit code %d%s%s\n", code, *left != '\0' ? ", not asked for: " : "",
 		left);
 	show_files();
-	cr_expect_eq(opened, 0, "%s: what it opened is closed", words);
+	if (opened > 0)
+		fprintf(transcript, "  the session is left open\n");
+	/* that of a graph in a line stays: others open it by its path */
+	if (left_now().descriptors > descriptors + (strstr(words, "SMALL") != NULL))
+		fprintf(transcript, "  descriptors are left\n");
 	fragi_arena_fini(&maker.arena);
 }
 
@@ -404,8 +453,10 @@ static void show_view(const char *words, const char *answers, uint64_t seed)
 static void show_all_of(const struct view *view)
 {
 	size_t count = strlen(view->answers);
-	bool is_short = strspn(view->answers, "RVgW") < count && count < 7 &&
-			strpbrk(view->answers, "PQDYt!") == NULL;
+	bool is_short = view->typed == NULL && strspn(view->answers, "RVgW") < count && count < 7 &&
+			strpbrk(view->answers, "PQDYt!") == NULL &&
+			strstr(view->words, "--every") == NULL &&
+			strstr(view->words, " 5s") == NULL;
 
 	for (uint64_t seed = 1; seed <= (is_short ? 5 : 1); seed += 4) {
 		show_view(view->words, view->answers, seed);
@@ -455,6 +506,10 @@ Test(views, are_as_recorded, .init = scratch_make, .fini = scratch_remove)
 		int status;
 
 		if (child == 0) {
+			mallopt(M_PERTURB, 165); /* what nobody has cleared is no zeros */
+			has_terminal = views[i].typed != NULL;
+			if (has_terminal)
+				type(views[i].typed);
 			transcript_begin();
 			cr_assert_eq(chdir(scratch), 0);
 			show_all_of(&views[i]);
