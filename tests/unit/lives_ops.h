@@ -155,8 +155,12 @@ static int life_compute(void *state, struct frag_tick *tick)
 	const int64_t n = (int64_t)frag_tick_count(tick) + 1;
 	int r;
 
-	if (life_has_state)
+	if (life_has_state) {
 		state_of_sched(op->exec->sched);
+		/* as if another thread had looked, and found that it waits for a thread, or room */
+		fragi_count(n % 2 == 0 ? &op->exec->row->use_thread : &op->exec->row->use_room,
+			    50000000);
+	}
 	life_print(op, "%lld %s#%lld", (long long)life_ms(op), frag_op_name(op), (long long)n);
 	if (n == s->pend_at && s->pended++ == 0) {
 		life_print(op, " pends\n");

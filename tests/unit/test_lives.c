@@ -350,19 +350,20 @@ static bool is_over(struct rig *r)
 	return r->done > 0;
 }
 
-/* At which places what came late was late; of which cause depends on the machine, too. */
+/* At which places what came late was late, and why. */
 static void print_lates(const struct rig *r, FILE *out)
 {
 	const struct fragi_ledger_head *head = fragi_run_ledger(r->run)->head;
 	struct fragi_run_late_place place;
 
 	for (uint32_t i = 0; fragi_run_late_place(r->run, i, &place); i++) {
-		uint64_t late = 0;
-
+		fprintf(out, "late for %u.%u, %s to %s:", place.fragment, place.op,
+			place.from != NULL ? place.from : "nothing", place.at);
 		for (int cause = 0; cause < FRAGI_BLAME_CAUSES; cause++)
-			late += head->lates[i].late[cause];
-		fprintf(out, "late for %u.%u, %s to %s: %d\n", place.fragment, place.op,
-			place.from != NULL ? place.from : "nothing", place.at, (int)late);
+			if (head->lates[i].late[cause] > 0)
+				fprintf(out, " %d %s", (int)head->lates[i].late[cause],
+					fragi_blame_name((enum fragi_blame_cause)cause));
+		fputc('\n', out);
 	}
 }
 
@@ -398,7 +399,7 @@ static void print_rows(const struct rig *r, FILE *out)
 			(int)row->state, (int)row->ticks, (int)(row->compute.max / 1000000),
 			(int)row->compute.count);
 #define OP_COUNTED(name, shown, what)                                                              \
-	if (row->name > 0 && strcmp(#shown, "SHOWN") == 0)                                         \
+	if (row->name > 0 && strcmp(#shown, "INTERNAL") != 0)                                      \
 		fprintf(out, " " #name " %d", (int)row->name);
 		FRAGI_OP_LIST(OP_COUNTED)
 		fputc('\n', out);

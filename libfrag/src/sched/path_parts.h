@@ -21,7 +21,10 @@ struct fragi_path_step {
 	struct fragi_trail_entry entry; /* as its messages brought it, or of a path that begins */
 };
 
-/* Those uses of an operator that a message may have waited for, ns; away: of room. */
+/*
+ * Those uses of an operator that a message may have waited for, ns; away: of room. On a virtual
+ * clock none: the thread that looks counts them by the machine's.
+ */
 struct fragi_path_waited {
 	uint64_t pool, thread, room, away, suspended;
 };
@@ -67,6 +70,8 @@ static inline struct fragi_path_waited fragi_path_waited_of(const struct fragi_e
 {
 	const struct fragi_op_row *row = exec->row;
 
+	if (fragi_stamp_is_virtual())
+		return (struct fragi_path_waited){0};
 	return (struct fragi_path_waited){
 		.pool = fragi_path_use(&row->use_memory),
 		.thread = fragi_path_use(&row->use_thread),
