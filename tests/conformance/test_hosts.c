@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "../unit/cycle_ops.h"
+#include "../unit/trace_shown.h"
 
 #include "hosts.h"
 
@@ -29,6 +30,56 @@ HOSTS_TEST(what_one_host_sends_the_other_gets_in_order)
 		cr_expect_eq(hosts->rig[0].failed + hosts->rig[1].failed + hosts->rig[0].lost +
 				     hosts->rig[1].lost,
 			     0);
+	}
+}
+
+/* Of a flow between hosts each traces its end, by the same number. */
+HOSTS_TEST(a_trace_names_the_ends_of_flows_and_the_peers)
+{
+	static const struct cut cuts[] = {{"m", "out", "rx", "in", 0, 0, 1, 0, 0},
+					  {"tx", "out", "m", "in", 0, 0, 0, 0, 0}};
+	static const char *const shown[HOSTS] = {
+		"  trace 5 of host 0, epoch 1: one, number 0, 0 lost, end 1\n"
+		"  host 1, epoch 1: 0 ns ahead, within 0\n"
+		"  operator 0: one.tx\n"
+		"  operator 1: one.rx\n"
+		"  flow 1, 0 1, capacity 0, number 1 of link 2 behind 0: one.tx.out -> two.m.in\n"
+		"  flow 0, 1 0, capacity 4, number 0 of link 2 behind 0:  -> one.rx.in\n",
+		"  trace 5 of host 1, epoch 1: two, number 0, 0 lost, end 1\n"
+		"  host 0, epoch 1: 0 ns ahead, within 0\n"
+		"  operator 0: two.m\n"
+		"  operator 1: two.s\n"
+		"  flow 0, 1 1, capacity 1, number 0 of link 0 behind 0: two.m.out -> two.s.in\n"
+		"  flow 2, 1 0, capacity 4, number 1 of link 2 behind 0:  -> two.m.in\n"
+		"  flow 1, 0 1, capacity 0, number 0 of link 2 behind 0: two.m.out -> one.rx.in\n"};
+
+	prepare(hosts, NULL,
+		"  one: {operators: {tx: {type: source, parameters: {count: 20}}, rx: {type: sink}}}\n"
+		"  two: {operators: {m: {type: middle}, s: {type: sink, parameters: {slot: 1}}},\n"
+		"        flows: [m -> s]}\n"
+		"flows: [one.tx -> two.m, two.m -> one.rx]\n");
+	wire(hosts, cuts, 2);
+	for (int h = 0; h < HOSTS; h++)
+		cr_assert_eq(fragi_run_tap(hosts->rig[h].run,
+					   &(struct fragi_run_tap_wish){.id = 5,
+									.for_ns = INT64_MAX / 2,
+									.traces = true}),
+			     0);
+	start(hosts);
+	wait_for_both(hosts);
+	trace_shows_names = true;
+	for (int h = 0; h < HOSTS; h++) {
+		char *text, *records;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+
+		fragi_run_traced(hosts->rig[h].run, true, trace_shown, out);
+		fclose(out);
+		records = strstr(text, "  records:");
+		cr_assert_not_null(records);
+		*records = '\0';
+		cr_expect_str_eq(text, shown[h], "%s", text);
+		free(text);
 	}
 }
 

@@ -365,6 +365,29 @@ Test(run_api, what_is_wrong_with_a_graph_is_reported_all_at_once)
 	cr_expect_eq(frag_run_load(&config, &run, NULL), -EINVAL);
 }
 
+/* The last report. */
+static void keep_last(void *arg, const char *text)
+{
+	snprintf(arg, 80, "%s", text);
+}
+
+Test(run_api, errors_beyond_a_hundred_are_counted)
+{
+	struct frag_run_config config = FRAG_RUN_CONFIG_INIT;
+	char text[4096], last[80];
+	size_t used = (size_t)snprintf(text, sizeof(text), "frag: 1\napplication: app\n");
+	struct frag_run *run;
+
+	for (int i = 0; i < 103; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "x%d: 1\n", i);
+	snprintf(text + used, sizeof(text) - used, "operators: {tx: {type: ping_tx}}\n");
+	config.text = text;
+	config.error = keep_last;
+	config.arg = last;
+	cr_expect_eq(frag_run_load(&config, &run, NULL), -EINVAL);
+	cr_expect_str_eq(last, "and 3 more errors");
+}
+
 Test(run_api, what_only_libraries_show_is_the_answer_of_wait)
 {
 	char all[4096];

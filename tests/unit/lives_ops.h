@@ -5,6 +5,9 @@
 #include "rig.h"
 #include "sched_state.h"
 
+#include <run/state.h>
+#include <sched/look.h>
+
 /*
  * Operators that write down each of their ticks, with the time of their clock: what they receive,
  * emit and do. A value says who has emitted it and its number: b4 is the fourth one of operator b.
@@ -156,10 +159,17 @@ static int life_compute(void *state, struct frag_tick *tick)
 	int r;
 
 	if (life_has_state) {
+		/*
+		 * Where no thread looks, this one does; else it is as if that one had found that it
+		 * waits for a thread, or for room.
+		 */
+		if (((const struct fragi_run *)op->fragment->run)->deadline_count == 0)
+			fragi_sched_look(op->exec->sched, 1000000);
+		else
+			fragi_count(n % 2 == 0 ? &op->exec->row->use_thread
+					       : &op->exec->row->use_room,
+				    50000000);
 		state_of_sched(op->exec->sched);
-		/* as if another thread had looked, and found that it waits for a thread, or room */
-		fragi_count(n % 2 == 0 ? &op->exec->row->use_thread : &op->exec->row->use_room,
-			    50000000);
 	}
 	life_print(op, "%lld %s#%lld", (long long)life_ms(op), frag_op_name(op), (long long)n);
 	if (n == s->pend_at && s->pended++ == 0) {

@@ -11,12 +11,15 @@
 
 static int pipes[2][2]; /* what descriptors 1 and 2 are while the test runs */
 static int saved[2];
+static FILE *streams[2];
 static char texts[2][65536];
 
 static void redirect(void)
 {
 	fflush(stdout);
 	fflush(stderr);
+	streams[0] = stdout;
+	streams[1] = stderr;
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(pipe(pipes[i]), 0);
 		saved[i] = dup(i + 1);
@@ -29,6 +32,7 @@ static void redirect(void)
 static void collect(void)
 {
 	fragi_console_end();
+	cr_expect(stdout == streams[0] && stderr == streams[1]);
 	for (int i = 0; i < 2; i++) {
 		size_t used = 0;
 		ssize_t n;
@@ -93,6 +97,27 @@ Test(console, a_long_line_is_cut_and_nothing_is_lost)
 	cr_expect_eq(x, 5000 + 3, "and the x of tx in each of three lines");
 	for (char *line = strtok(texts[1], "\n"); line != NULL; line = strtok(NULL, "\n"))
 		cr_expect_eq(strncmp(line, "fragment1.tx: ", 14), 0);
+}
+
+/* A name takes half of a line at most. */
+Test(console, a_long_name_is_cut)
+{
+	char name[1100];
+	struct frag_op op = {.name = "tx", .subject = name};
+
+	for (size_t length = 1018; length < 1030; length++) {
+		const size_t shown = length + 2 < 1023 ? length + 2 : 1023;
+
+		memset(name, 'n', length);
+		name[length] = '\0';
+		redirect();
+		fragi_current()->op = &op;
+		puts("word");
+		fragi_current()->op = NULL;
+		collect();
+		cr_expect_eq(strlen(texts[1]), shown + 5, "%zu: %zu", length, strlen(texts[1]));
+		cr_expect_str_eq(texts[1] + shown, "word\n", "%zu", length);
+	}
 }
 
 static void *talk(void *arg)

@@ -406,6 +406,31 @@ static void print_rows(const struct rig *r, FILE *out)
 	}
 }
 
+/* What was seen of each operator and flow, in all that were looked at. */
+static void print_uses(const struct rig *r, FILE *out)
+{
+	static const char *const uses[] = {"busy",   "input", "room",     "memory",
+					   "thread", "time",  "suspended"};
+	const struct fragi_ledger *ledger = fragi_run_ledger(r->run);
+
+	for (uint32_t i = 0; i < ledger->op_count; i++) {
+		fprintf(out, "%s%c", i > 0 ? ", " : "looks: ", (char)('a' + i));
+		for (uint32_t u = 0; u < FRAG_COUNT_OF(uses); u++)
+			if ((&ledger->ops[i].use_busy)[u] > 0)
+				fprintf(out, " %d %s",
+					(int)((&ledger->ops[i].use_busy)[u] / 1000000), uses[u]);
+	}
+	for (uint32_t i = 0; i < ledger->flow_count; i++) {
+		const struct fragi_flow_row *row = &ledger->flows[i];
+
+		if (row->full_ns + row->room_ns + row->input_ns > 0)
+			fprintf(out, ", flow %u full %d room %d input %d", i,
+				(int)(row->full_ns / 1000000), (int)(row->room_ns / 1000000),
+				(int)(row->input_ns / 1000000));
+	}
+	fputc('\n', out);
+}
+
 struct lived {
 	char *all, *own[26], *rows;
 	size_t size;
@@ -439,6 +464,8 @@ static bool live(const char *scheduler, const char *graph, struct lived *out)
 			rig.idle > 0 ? " idle" : "", rig.done > 0 ? " done" : "", rig.sentence);
 		print_rows(&rig, rows);
 		print_lates(&rig, rows);
+		if (rig.run->deadline_count == 0)
+			print_uses(&rig, rows);
 		fprintf(rows, "sum %016" PRIx64 "\n", state_sum);
 	}
 	rig_end(&rig);

@@ -180,6 +180,121 @@ Test(run, an_empty_pool_says_where_its_blocks_are)
 	}
 }
 
+/* Sends a new tensor of its pool on each of two ports, until there is none. */
+struct giver {
+	struct frag_resource *pool;
+};
+static const struct frag_param giver_params[] = {FRAG_PARAM_RESOURCE(struct giver, pool, NULL)};
+static const struct frag_port giver_ports[] = {
+	{.name = "out", .dir = FRAG_OUT, .type = "tensor"},
+	{.name = "more", .dir = FRAG_OUT, .type = "tensor"},
+};
+
+static int giver_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	const struct giver *g = state;
+	struct frag_tensor *tensor;
+	int64_t shape = 1000;
+	int r = 0;
+
+	for (uint32_t port = 0; port < 2 && r == 0; port++) {
+		r = frag_tensor_create(g->pool, u8, 1, &shape, &tensor);
+		if (r == 0)
+			r = frag_tick_emit_tensor(tick, port, "", tensor);
+	}
+	return r;
+}
+
+/* Passes one message on, and leaves the others where they are; `keeper` leaves all. */
+static const struct frag_port passer_ports[] = {
+	{.name = "in", .dir = FRAG_IN, .type = "tensor"},
+	{.name = "out", .dir = FRAG_OUT, .type = "tensor"},
+};
+
+static int passer_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+
+	(void)state;
+	return frag_tick_count(tick) == 0 && frag_tick_receive(tick, 0, &message) == 0
+		       ? frag_tick_emit(tick, 1, frag_message_ref(message))
+		       : 0;
+}
+
+static int keeper_compute(void *state, struct frag_tick *tick)
+{
+	(void)state;
+	(void)tick;
+	return 0;
+}
+
+TEST_OP(giver, .state_size = sizeof(struct giver), FRAG_PARAMS(giver_params),
+	FRAG_PORTS(giver_ports));
+TEST_OP(passer, FRAG_PORTS(passer_ports));
+static const struct frag_port keeper_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "tensor"}};
+TEST_OP(keeper, FRAG_PORTS(keeper_ports));
+static const struct frag_port counter_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
+TEST_OP_BY(counter, keeper_compute, FRAG_PORTS(counter_ports));
+TEST_PLUGIN(giver, &giver_type, &passer_type, &keeper_type, &counter_type, &source_type);
+
+/* Where the blocks are: in the flows that they can have reached, those with most messages first. */
+RIG_ONE_TEST(run, the_flows_that_hold_an_empty_pool_are_named)
+{
+	rig_prepare_good(
+		rig, &giver_plugin,
+		"frag: 1\napplication: app\nscheduler: {type: greedy}\n"
+		"resources: {blocks: {type: block_memory_pool, block_size: 4KiB, num_blocks: 7}}\n"
+		"operators:\n"
+		"  x: {type: source, parameters: {count: 9}}\n"
+		"  y: {type: counter, ports: {in: {capacity: 9}}}\n"
+		"  z: {type: counter, ports: {in: {capacity: 9}}}\n"
+		"  g: {type: giver, parameters: {pool: $blocks}}\n"
+		"  a: {type: keeper, ports: {in: {capacity: 9}}}\n"
+		"  b: {type: passer, ports: {in: {capacity: 9}}}\n"
+		"  c: {type: keeper, ports: {in: {capacity: 9}}}\n"
+		"  d: {type: keeper, ports: {in: {capacity: 9}}}\n"
+		"  e: {type: keeper, ports: {in: {capacity: 9}}}\n"
+		"flows: [x.out -> y.in, x.out -> z.in, b.out -> c.in, g.more -> b.in, g.out -> a.in,\n"
+		"  g.out -> d.in, b.out -> e.in]\n");
+	rig_start(rig);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_str_eq(
+		rig->sentence,
+		"app.g: pool \"blocks\" ran out of its 7 blocks, and messages wait: 4 in app.g.out -> app.a.in, 4 in app.g.out -> app.d.in, 2 in app.g.more -> app.b.in, 1 in app.b.out -> app.c.in and in other flows; set num_blocks to 20 or more",
+		"%s", rig->sentence);
+}
+
+/* What another host writes is asked for before anything starts; without a key nobody can. */
+Test(run, a_variable_of_another_host_is_fetched)
+{
+	static const char yaml[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {a: {type: source}, r: {type: sink}}, flows: [a -> r]}\n"
+		"  two: {operators: {a: {type: source}, r: {type: sink}}, flows: [a -> r]}\n"
+		"variables:\n"
+		"  gain: {type: f32, shape: [2], writer: one.a, readers: [two.r]}\n"
+		"  own: {type: f32, shape: [2], writer: two.a, readers: [two.r]}\n"
+		"  where: {type: path, path: /data, readers: [two.r]}\n";
+	static const char *const fragments[] = {"one", "two"};
+
+	for (int i = 0; i < 2; i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct rig rig;
+
+		cr_assert_eq(rig_prepare_host(&rig, &rig_plugin, yaml,
+					      (const char *const[]){fragments[i], NULL}, 0),
+			     0);
+		cr_expect_eq(fragi_run_wire_may_wait(rig.run), i == 1);
+		cr_expect_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), i == 1 ? -ENOENT : 0);
+		cr_expect_str_eq(
+			err.text,
+			i == 0 ? ""
+			       : "cannot map variable gain of fragment one (its host is not on this machine); run both fragments on one machine, as one user and in one network namespace, or use a flow");
+		rig_end(&rig);
+	}
+}
+
 static void expect_refused(const char *yaml, const char *sentence)
 {
 	struct rig rig;
@@ -217,6 +332,7 @@ RIG_ONE_TEST(run, only_the_wanted_fragments)
 	cr_expect_lt(
 		rig_prepare_host(rig, &rig_plugin, yaml, (const char *const[]){"three", NULL}, 0),
 		0);
+	cr_expect_str_eq(rig->diag.items[0].text, "app has no fragment \"three\"");
 	rig_end(rig);
 	cr_assert_eq(
 		rig_prepare_host(rig, &rig_plugin, yaml, (const char *const[]){"one", NULL}, 0), 0);

@@ -6,6 +6,7 @@
 #include "../expected.h"
 #include "lives_ops.h"
 #include "logged.h"
+#include "trace_shown.h"
 
 #include <base/alloc.h>
 #include <data/pool.h>
@@ -118,56 +119,6 @@ static void print_counts(FILE *out)
 	}
 }
 
-/* Of records the sum: without times, threads and what another thread sees now and then. */
-static void sum_records(const struct fragi_trace_read *read)
-{
-	for (uint32_t i = 0; i < read->record_count; i++) {
-		const struct fragi_trace_record record = fragi_trace_record_at(read, i);
-
-		if (record.kind == FRAGI_TRACE_USE || record.kind == FRAGI_TRACE_POOL)
-			continue;
-		STATE(record.kind), STATE(record.object);
-		if (record.kind != FRAGI_TRACE_TICK)
-			STATE(record.value);
-		if (record.kind != FRAGI_TRACE_LATE)
-			STATE(record.flows);
-		if (record.kind == FRAGI_TRACE_SENT || record.kind == FRAGI_TRACE_RECEIVED)
-			STATE(record.count);
-	}
-}
-
-/* Names are shown of a life with all its memory. */
-static bool shows_names;
-
-static bool print_chunk(void *arg, uint32_t id, const struct fragi_trace_chunk *chunk)
-{
-	struct fragi_trace_read read;
-	FILE *out = arg;
-	uint32_t at = 0;
-
-	while (fragi_trace_read(chunk->bytes, chunk->size, &at, &read) > 0)
-		if (read.kind == FRAGI_TRACE_RECORDS)
-			sum_records(&read);
-		else if (!shows_names)
-			continue;
-		else if (read.kind == FRAGI_TRACE_HOST)
-			fprintf(out,
-				"  trace %u of host %u, epoch %d: %.*s, number %d, %d lost, end %d\n",
-				id, read.host.host, (int)read.host.epoch,
-				(int)(strstr(read.text, " on ") - read.text), read.text,
-				(int)read.host.number, (int)read.host.lost, read.host.end);
-		else if (read.kind == FRAGI_TRACE_OPERATOR)
-			fprintf(out, "  operator %u: %s\n", read.row, read.text);
-		else if (read.kind == FRAGI_TRACE_POOL_NAME)
-			fprintf(out, "  pool %u: %s\n", read.row, read.text);
-		else if (read.kind == FRAGI_TRACE_FLOW)
-			fprintf(out, "  flow %u, %d %d, capacity %u: %s -> %s\n", read.flow.row,
-				read.flow.is_received, read.flow.is_sent, read.flow.capacity,
-				read.text, read.other);
-	fprintf(out, "  records: sum %016" PRIx64 "\n", state_sum);
-	return true;
-}
-
 /* Returns what came of it, which the caller frees. */
 static char *live(int64_t skip, bool *out_hit)
 {
@@ -203,8 +154,8 @@ static char *live(int64_t skip, bool *out_hit)
 			rig.done > 0 ? " done" : "", (int)rig.failure, rig.sentence);
 		print_counts(out);
 		state_begin();
-		shows_names = skip < 0;
-		fragi_run_traced(rig.run, true, print_chunk, out);
+		trace_shows_names = skip < 0;
+		fragi_run_traced(rig.run, true, trace_shown, out);
 	}
 	rig_end(&rig);
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
