@@ -222,6 +222,8 @@ Test(driver_connections, the_last_descriptors_are_kept)
 
 	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
 	cr_assert_eq(dup2(fds[0], OWN_FD), OWN_FD);
+	close(fds[0]);
+	close(fds[1]);
 	cr_assert_eq(uv_loop_init(&loop), 0);
 	cr_assert_eq(uv_pipe_init(&loop, &stream.pipe, 0), 0);
 	cr_expect_not(drv_connections_has_one_too_many(&table, &stream, 1), "it has none");
