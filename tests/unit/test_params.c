@@ -49,6 +49,12 @@ static struct frag_resource *resource_named(void *arg, const char *name)
 	return strcmp(name, "pool") == 0 ? (struct frag_resource *)(void *)&pool_stub : NULL;
 }
 
+static struct frag_condition *condition_named(void *arg, const char *name)
+{
+	cr_expect_eq(arg, &pool_stub);
+	return strcmp(name, "camera") == 0 ? (struct frag_condition *)(void *)&pool_stub : NULL;
+}
+
 static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 {
 	return kind == FRAG_PARAM_KIND_RESOURCE && i == 0 ? "pool" : NULL;
@@ -69,6 +75,7 @@ static int fill(const char *yaml, const struct frag_arg *args, struct all *state
 					      .app_folder = "/app",
 					      .arg = &pool_stub,
 					      .resource = resource_named,
+					      .condition = condition_named,
 					      .name_at = name_at};
 	int r;
 
@@ -169,6 +176,12 @@ Test(params, every_wrong_text_has_its_sentence)
 		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
 		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"
 		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, optional, size, duration, path, resource, i64s, f64s, strings, condition\n"),
+		-EINVAL);
+	cr_expect_eq(
+		fill("s: $pool\npath: $camera\noptional: $none\n", FRAG_NO_ARGS, &s,
+		     "a.yaml:1:4: f.op: parameter \"s\": $pool is a resource or condition, and the parameter takes none; write \"${pool}\" for an argument, or quotes around a text that begins with $\n"
+		     "a.yaml:2:7: f.op: parameter \"path\": $camera is a resource or condition, and the parameter takes none; write \"${camera}\" for an argument, or quotes around a text that begins with $\n"
+		     "a.yaml:3:11: f.op: parameter \"optional\": $none names nothing; write \"${none}\" for an argument, or quotes around a text that begins with $\n"),
 		-EINVAL);
 	cr_expect_eq(
 		fill("i: -11\nf: 1.5\nduration: 3s\nsize: 99999999999999999999\ns:\n"

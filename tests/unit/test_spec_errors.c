@@ -114,6 +114,37 @@ Test(spec, the_top_is_checked)
 		"app.yaml:3:1: there are no fragments (or `when` excludes all of them); add one\n");
 }
 
+/* What a mistake hides is not a second one. */
+Test(spec, one_mistake_is_one_error)
+{
+	bad_text("{frag:1, application: app, operators: {a: {type: t}}}\n",
+		 "app.yaml:1:2: \"frag:1\" lacks a space after the colon; write \"frag: 1\"\n");
+	bad_text(
+		HEAD "operators: {a: {type:t}, b: {type: t, metadata_policy:update}}\n",
+		"app.yaml:3:17: app.a: \"type:t\" lacks a space after the colon; write \"type: t\"\n"
+		"app.yaml:3:39: app.b: \"metadata_policy:update\" lacks a space after the colon; write \"metadata_policy: update\"\n");
+	bad_text(
+		HEAD "operators:\n  a: {type: t}\nb: {type: t}\nflows: [a -> b]\n",
+		"app.yaml:5:1: \"b\" stands beside operators; if it is one, indent it as the others\n");
+	bad_text(
+		HEAD
+		"subgraphs: {s: {operators: {a: {type: t}}, b: {type: t}, flows: [{from: a, to: b}, a -> b]}}\n"
+		"operators: {i: {subgraph: s}, k: {subgraph: s}}\n",
+		"app.yaml:3:44: subgraphs.s: \"b\" stands beside operators; if it is one, indent it as the others\n");
+	bad_text(
+		HEAD
+		"subgraphs: {s: {operators: {a: {type: t}}, flows: [{from: [x.out, a.out], to: a}]}}\n"
+		"operators: {i: {subgraph: s}, k: {subgraph: s}}\n",
+		"app.yaml:3:60: subgraphs.s: a flow: unknown operator \"x\"; operators: a\n");
+	bad_text(
+		HEAD
+		"config: {a: {x: 1}}\narguments: {n: {default: zzz}}\noperators: {o: {type: t, parameters: {p: {from_config: [\"${n}\"]}}}}\n",
+		"app.yaml:5:56: app.o: from_config: config has none of these\n");
+	fragi_spec_destroy(good_text(
+		HEAD
+		"config: {a: {x: 1}, b: {x: 2}}\noperators: {o: {type: t, parameters: {p: {from_config: [a, b]}}}}\n"));
+}
+
 Test(spec, ten_thousand_operators_are_read_fast)
 {
 	char *text = malloc(3 << 20);

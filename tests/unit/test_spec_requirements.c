@@ -234,6 +234,38 @@ Test(spec_requirements, what_when_excludes_need_not_exist)
 	fragi_spec_destroy(spec);
 }
 
+/* Whom apart or a label keeps from the node of another, also by way of its group. */
+Test(spec_requirements, some_may_meet_on_a_node)
+{
+	static const char *const rows[] = {
+		"1111111", /* f1 */
+		"1101111", /* f2, apart from f3 */
+		"1011010", /* f3 has the label of f6, and other labels than f5 and f7 */
+		"1111111", /* f4 */
+		"1101101", /* f5, with the other label */
+		"1111010", /* f6 */
+		"1101101", /* f7 is near f5 */
+	};
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		HEAD "  f1: {" OPS "}\n"
+		     "  f2: {" OPS ", requirements: {apart: [f1x, f3]}}\n"
+		     "  f3: {" OPS ", requirements: {labels: {room: a, floor: 1}}}\n"
+		     "  f4: {" OPS ", requirements: {labels: {door: b}}}\n"
+		     "  f5: {" OPS ", requirements: {labels: {room: b}}}\n"
+		     "  f6: {" OPS ", requirements: {labels: {room: a}}}\n"
+		     "  f7: {" OPS ", requirements: {near: f5}}\n"
+		     "  f1x: {" OPS "}\n"});
+	struct fragi_spec_group group = {0};
+
+	cr_assert_eq(fragi_spec_group(spec, &group), 0);
+	for (size_t a = 0; a < FRAG_COUNT_OF(rows); a++)
+		for (size_t b = 0; b < FRAG_COUNT_OF(rows); b++)
+			cr_expect_eq(fragi_spec_may_meet(spec, &group, a, b), rows[a][b] == '1',
+				     "f%zu and f%zu", a + 1, b + 1);
+	fragi_spec_group_fini(&group);
+	fragi_spec_destroy(spec);
+}
+
 Test(spec_requirements, near_makes_groups_over_others)
 {
 	struct fragi_spec *spec = good_graph(
