@@ -280,6 +280,8 @@ GPU_TEST(ops_onnxruntime, what_is_missing_is_named)
 	refused(FRAG_ARGS(ON_GPU), "provider cuda does not load: Failed to load library");
 	refused(FRAG_ARGS(ON_GPU), "(LD_LIBRARY_PATH), or use provider: cpu");
 	unsetenv("FRAG_TEST_ENGINE_WITHOUT");
+	fake.fail("cuStreamSynchronize", 1, 719);
+	refused(FRAG_ARGS(ON_GPU), "cuStreamSynchronize: CUDA_ERROR_FAKE (719)");
 	snprintf(text, sizeof(text), "%smemory\n", small);
 	write_model(model_path, text);
 	refused(FRAG_ARGS(ON_GPU), "bytes of 99; give it smaller batches or frames");

@@ -7,6 +7,7 @@
 
 #include "engine/calls.h"
 #include "inference/inference.h"
+#include "inference/inference_state.h"
 #include "open_gpu.h"
 
 /* The operator inference with the engines of tests, on the CPU and over the driver of tests. */
@@ -64,6 +65,38 @@ Test(inference_engines, onnxruntime_may_start_late)
 {
 	start_late("onnxruntime", "tests/engine/libonnxruntime.so.1", 2,
 		   "ONNX Runtime does not start: the tests let this call fail; check that all its");
+}
+
+/* A model that is being made ready at the end is given back, too. */
+Test(inference_engines, a_model_that_comes_too_late_is_given_back)
+{
+	char path[] = "/tmp/frag-late-XXXXXX";
+	struct frag_harness *h;
+	struct inference *in;
+	char text[128];
+	int fd = mkstemp(path);
+
+	open_engine("tests/engine/libonnxruntime.so.1");
+	cr_assert_geq(dprintf(fd, "engine of tests\ninput b 1 1 3\noutput c 1 1 2\n"), 0);
+	close(fd);
+	snprintf(text, sizeof(text), "{a: [%s, %s/../%s]}", path, "/tmp", path + 5);
+	memory.is_on = true;
+	h = frag_harness_create(&inference_inference_type,
+				FRAG_ARGS({"backend", "onnxruntime"}, {"model_path_map", text},
+					  {"pre_processor_map", "{a: b}"},
+					  {"inference_map", "{a: c}"}),
+				NULL);
+	cr_assert_not_null(h);
+	in = frag_harness_state(h);
+	in->model = 2;
+	cr_expect_lt(frag_harness_tick(h), 0, "nothing came");
+	cr_expect(in->loader.is_begun);
+	frag_harness_destroy(h);
+	memory.is_on = false;
+	unlink(path);
+	cr_expect_eq(engine->live, 0);
+	for (size_t i = 0; i < LIVE_MAX; i++)
+		cr_expect_null(memory.live[i]);
 }
 
 static int engine_left(void)

@@ -4,6 +4,8 @@
 
 #include <frag/compose.h>
 #include <frag/operator.h>
+#include <frag/service.h>
+#include <frag/thread_pool.h>
 #include <graph/op.h>
 
 #include "graph_texts.h"
@@ -200,6 +202,84 @@ Test(composed, nothing_but_its_own_conditions_is_added_in_setup)
 	cr_expect_not_null(strstr(diag.items[0].text,
 				  "a graph can only be added to inside a composer, not in setup"));
 	fragi_fragment_destroy(fragment);
+	fragi_diag_fini(&diag);
+}
+
+static int add_no_port(void *state, struct frag_op *op)
+{
+	cr_expect_eq(frag_op_add_port(op, NULL), -EINVAL);
+	grows = op;
+	return -EINVAL;
+}
+
+Test(composed, ports_that_are_none)
+{
+	static const char *const none[] = {NULL}, *const spaces[] = {"in", "a b"};
+	struct frag_op_type type = plain;
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op;
+
+	type.setup = add_no_port;
+	op = frag_make_operator_of(fragment, "op", &type, FRAG_NO_ARGS);
+	cr_assert_eq(frag_add_operator(fragment, op), 0);
+	cr_expect_eq(frag_or_combine_port_conditions(op, none, 1), -EINVAL);
+	cr_expect_eq(frag_or_combine_port_conditions(op, spaces, 2), -EINVAL);
+	end(fragment, &diag,
+	    "app.op: \"\" is not a valid name of a port\n"
+	    "app.op: \"a b\" is not a valid name of a port\n"
+	    "app.op: cannot add a port: there is none\n");
+	cr_expect_eq(grows, op, "setup ran");
+}
+
+/* What is left when the composer has returned, and what is no operator. */
+Test(composed, nothing_is_composed_later)
+{
+	static const char *const inputs[] = {"in"};
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op = frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS);
+	struct frag_thread_pool *pool = frag_make_thread_pool(fragment, "pool", 1);
+	struct frag_resource *resource =
+		frag_make_resource(fragment, "memory", "unbounded_allocator", FRAG_NO_ARGS);
+
+	cr_assert(pool != NULL && resource != NULL);
+	cr_assert_eq(frag_add_operator(fragment, op), 0);
+	for (int i = 0; i < 2; i++) {
+		struct frag_op *one = i == 0 ? op : NULL;
+		struct frag_op *const path[] = {one, one};
+		const int r = i == 0 ? -EBUSY : -EINVAL;
+
+		if (i == 0)
+			cr_assert_eq(fragi_fragment_complete(fragment), 0);
+		cr_expect_eq(frag_enable_metadata(one, 1), r);
+		cr_expect_eq(frag_set_metadata_policy(one, FRAG_METADATA_UPDATE), r);
+		cr_expect_eq(frag_or_combine_port_conditions(one, inputs, 1), r);
+		cr_expect_eq(frag_set_deadline(one, 1000000, FRAG_DEADLINE_FROM_TICK,
+					       FRAG_ON_MISS_COUNT),
+			     r);
+		cr_expect_eq(frag_set_input_timing(one, "in", FRAG_TAKE_EVERY, 0, FRAG_MISSING_WAIT,
+						   NULL),
+			     r);
+		cr_expect_eq(frag_align_inputs(one, inputs, 1, 1, 1), r);
+		cr_expect_eq(frag_add_resource(one, resource), r);
+		cr_expect_eq(frag_thread_pool_add(i == 0 ? pool : NULL, path, 1, 0, NULL, 0), r);
+		cr_expect_eq(frag_thread_pool_add_realtime(i == 0 ? pool : NULL, op, NULL), r);
+		cr_expect_eq(frag_add_path_deadline(fragment, path, 2, 1, FRAG_ON_MISS_COUNT),
+			     -EBUSY);
+		cr_expect_eq(frag_add_operator(fragment, one), -EBUSY);
+		cr_expect_eq(frag_add_flow(fragment, one, "out", one, "in"), -EBUSY);
+		cr_expect_eq(frag_add_named_flow(fragment, "op", "out", "op", "in", 0,
+						 FRAG_POLICY_BLOCK),
+			     -EBUSY);
+	}
+	cr_expect_eq(frag_fragment_set_clock(fragment, "manual", FRAG_NO_ARGS), -EBUSY);
+	cr_expect_eq(frag_application_set_clock(fragment, "manual", FRAG_NO_ARGS), -EBUSY);
+	cr_expect_eq(frag_add_data_logger(fragment, resource), -EBUSY);
+	cr_expect_eq(frag_register_service(fragment, resource, "id"), -EBUSY);
+	cr_expect_null(frag_make_thread_pool(fragment, "late", 1));
+	fragi_fragment_destroy(fragment);
+	expect_errors(&diag, "");
 	fragi_diag_fini(&diag);
 }
 

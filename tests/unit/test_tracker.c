@@ -303,6 +303,18 @@ static void expect_number(struct frag_tracker *tracker, const char *name, int64_
 		cr_expect_eq(fragi_tracker_number_of(tracker, name), expected, "%s", name);
 }
 
+/* The log before it is closed, and its name given back. */
+Test(tracker, a_log_may_be_another_one_later)
+{
+	struct frag_tracker *tracker = tracker_of(0, 0);
+
+	cr_expect_eq(frag_tracker_enable_logging(tracker, "/dev/null", 0), -EINVAL);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(frag_tracker_enable_logging(tracker, "/dev/null", 10), 0);
+	cr_expect_eq(frag_tracker_enable_logging(tracker, "", 10), -EINVAL);
+	frag_tracker_unref(tracker);
+}
+
 Test(tracker, every_failed_allocation_is_survived)
 {
 	int64_t failed = 1;

@@ -149,8 +149,6 @@ void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
 	int64_t rows = area->bottom - area->top, columns = area->right - area->left;
 	struct area inner;
 
-	if (rows <= 0 || columns <= 0)
-		return;
 	if (2 * width >= rows || 2 * width >= columns) {
 		fill(canvas, area, paint);
 		return;

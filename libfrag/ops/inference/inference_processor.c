@@ -80,11 +80,11 @@ static int create(const struct inference_processor *ip, struct frag_op *op,
 	int r = frag_tensor_create(ip->allocator, (struct frag_dtype){(uint8_t)code, 32, 1}, ndim,
 				   shape, out);
 
-	return r == 0 ? 0
-		      : frag_op_fail(
-				op, r,
-				"cannot make a result: %s; give the allocator larger or more blocks",
-				frag_strerror(r));
+	if (r < 0)
+		return frag_op_fail(
+			op, r, "cannot make a result: %s; give the allocator larger or more blocks",
+			frag_strerror(r));
+	return 0;
 }
 
 static int max_per_channel(const struct inference_processor *ip, struct frag_op *op,
