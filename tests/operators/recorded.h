@@ -231,7 +231,7 @@ static void live_once(const struct subject *s, const char *base, const char *cha
 		 FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "1"})},
 		{"pool", "block_memory_pool",
 		 FRAG_ARGS({"storage_type", "2"}, {"block_size", "8K"}, {"num_blocks", "3"})},
-		{s->on_gpu ? "gpu" : NULL, "block_memory_pool",
+		{s->on_gpu || s->tries_kernel ? "gpu" : NULL, "block_memory_pool",
 		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "8K"}, {"num_blocks", "3"})},
 		{"streams", "cuda_stream_pool", NULL},
 		{NULL, NULL, NULL}};

@@ -55,6 +55,20 @@ static void run_driver(const struct subject *s, const char *changed, size_t call
 	failing.name = NULL;
 }
 
+/* The lines where what comes lies in the host, and the results in a pool of the GPU. */
+static void run_from_host(const struct subject *s, const char *changed)
+{
+	struct subject there = *s;
+	char args[512];
+
+	snprintf(args, sizeof(args), "%s; %s", s->args, changed);
+	there.args = args;
+	there.on_gpu = false;
+	fprintf(out, "-- %s, from the host\n", changed);
+	run_case(&there, "", s->feed, true, "the first from the host");
+	run_more(&there);
+}
+
 /* Also where its results lie in a pool of the GPU, and where it has a stream. */
 static void run_resources(const struct subject *s)
 {
@@ -69,6 +83,8 @@ static void run_resources(const struct subject *s)
 			 strcmp(p->name, "cuda_stream_pool") == 0 ? "$streams" : "$gpu");
 		run_case(s, changed, s->feed, true, changed);
 		run_driver(s, changed, OF_STREAMS);
+		if (strcmp(p->name, "cuda_stream_pool") != 0)
+			run_from_host(s, changed);
 	}
 }
 
