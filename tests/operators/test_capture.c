@@ -9,6 +9,7 @@
 
 #include <frag/harness.h>
 
+#include "../expected.h"
 #include "../left.h"
 #include "../video/clip.h"
 #include "capture/capture.h"
@@ -112,6 +113,75 @@ Test(ops_capture, how_many_bytes_a_picture_has)
 	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++)
 		cr_expect_eq(picture_bytes(&rows[i].format), rows[i].bytes, "row %zu: %llu", i,
 			     (unsigned long long)picture_bytes(&rows[i].format));
+}
+
+/* Of bytes, with a weight for each place. */
+static unsigned int sum_of(const uint8_t *bytes, size_t count)
+{
+	unsigned int sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += (unsigned int)(i % 251 + 1) * bytes[i];
+	return sum;
+}
+
+static void print_picture(FILE *out, const struct picture_format *f, const uint8_t *data)
+{
+	struct picture_converter *converter = picture_converter_create();
+	const uint64_t bytes = picture_bytes(f);
+	int64_t shape[3] = {0}, strides[3] = {0};
+	uint8_t made[8 * 8 * 3] = {0}, bits = 0;
+	char name[PICTURE_FOURCC_TEXT];
+	int32_t ndim = picture_describe(f, (uint32_t)bytes, shape, strides, &bits);
+	int r;
+
+	fprintf(out, "%s %u x %u of %u: %d bytes, %d bits of",
+		picture_fourcc(f->pixel_format, name), f->columns, f->rows, f->row_bytes,
+		(int)bytes, bits);
+	for (int32_t i = 0; i < ndim; i++)
+		fprintf(out, " %d(%d)", (int)shape[i], (int)strides[i]);
+	r = picture_to_rgb(converter, f, data, bytes, made);
+	fprintf(out, "; rgb %d %u", r, r == 0 ? sum_of(made, (size_t)f->columns * f->rows * 3) : 0);
+	fprintf(out, ", short %d", picture_to_rgb(converter, f, data, bytes - 1, made));
+	if (picture_is_kept(f->pixel_format, &bits)) {
+		r = picture_keep(f, data, bytes, made);
+		fprintf(out, "; kept %d of %d bits, %s %u, short %d", r, bits,
+			picture_is_bayer(f->pixel_format) ? "bayer" : "gray",
+			sum_of(made, (size_t)f->columns * f->rows * bits / 8),
+			picture_keep(f, data, bytes - 1, made));
+	}
+	fputc('\n', out);
+	picture_converter_destroy(converter);
+}
+
+Test(ops_capture, pictures_are_as_recorded)
+{
+	static const uint32_t formats[] = {
+		V4L2_PIX_FMT_YUYV,    V4L2_PIX_FMT_UYVY,    V4L2_PIX_FMT_NV12,
+		V4L2_PIX_FMT_YUV420,  V4L2_PIX_FMT_RGB24,   V4L2_PIX_FMT_BGR24,
+		V4L2_PIX_FMT_RGBA32,  V4L2_PIX_FMT_GREY,    V4L2_PIX_FMT_Y10,
+		V4L2_PIX_FMT_Y12,     V4L2_PIX_FMT_Y16,     V4L2_PIX_FMT_SBGGR8,
+		V4L2_PIX_FMT_SGBRG8,  V4L2_PIX_FMT_SGRBG8,  V4L2_PIX_FMT_SRGGB8,
+		V4L2_PIX_FMT_SBGGR16, V4L2_PIX_FMT_SGBRG16, V4L2_PIX_FMT_SGRBG16,
+		V4L2_PIX_FMT_SRGGB16, V4L2_PIX_FMT_MJPEG,
+	};
+	uint8_t data[1024];
+	uint32_t seed = 7;
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t i = 0; i < sizeof(data); i++) {
+		seed = seed * 1664525u + 1013904223u;
+		data[i] = (uint8_t)(seed >> 24);
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(formats); i++) {
+		print_picture(out, &(struct picture_format){formats[i], 6, 4, 24}, data);
+		print_picture(out, &(struct picture_format){formats[i], 5, 7, 30}, data);
+	}
+	fclose(out);
+	expected_compare("operators/pictures", text);
+	free(text);
 }
 
 Test(ops_capture, every_format_becomes_rgb)
