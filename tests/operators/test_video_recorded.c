@@ -67,7 +67,7 @@ static bool print_video(const char *path)
 		stream->sample_aspect_ratio.den);
 	while (av_read_frame(format, packet) >= 0)
 		print_packet(codec, stream, packet);
-	fputc('\n', out);
+	fprintf(out, ", in all %lld ms\n", (long long)format->duration / 1000);
 	avcodec_free_context(&codec);
 	avformat_close_input(&format);
 	av_packet_free(&packet);

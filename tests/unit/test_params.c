@@ -25,7 +25,7 @@ struct all {
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_BOOL(struct all, b, true),
-	FRAG_PARAM_I64(struct all, i, 7, .min = -10, .max = 1e19),
+	FRAG_PARAM_I64(struct all, i, 7, .min = -10, .max = 9.2e18),
 	FRAG_PARAM_F64(struct all, f, 0.25, .min = -1e19, .max = 1),
 	FRAG_PARAM_STRING(struct all, s, "text"),
 	FRAG_PARAM_STRING(struct all, optional, NULL, .flags = FRAG_PARAM_OPTIONAL),
