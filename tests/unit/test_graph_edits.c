@@ -498,6 +498,16 @@ static const struct given of_tests[] = {
 	{.sets = {"tx.count=x", "ty.cuont=4", "tz.count=1"}},
 };
 
+static const struct given of_fragment_tests[] = {
+	{.sets = {"clock=manual"}},
+	{.sets = {"clock=synthetic", "input:one.camera.out=in.txt"}},
+	{.sets = {"input:camera.out=in.txt", "output:detect.out=out.txt"}},
+	{.sets = {"input:one.detect.more=in.txt", "output:two.view.out=out.txt", "duration=9"}},
+	{.sets = {"output:one.detect.out=a.txt", "output:one.detect.out=b.txt"}},
+	{.sets = {"input:one.camera.out=a.txt", "input:one.camera.out=b.txt"}},
+	{.sets = {"input:two.view.in=in.txt"}, .args = {"--source", "aja"}},
+};
+
 Test(graph_edits, what_is_given_beside_a_graph)
 {
 	given_of("settings", "given", true, of_settings, FRAG_COUNT_OF(of_settings));
@@ -524,6 +534,12 @@ Test(graph_edits, composers)
 Test(graph_edits, tests_of_a_graph)
 {
 	given_of("conditions", "tests", true, of_tests, FRAG_COUNT_OF(of_tests));
+}
+
+Test(graph_edits, tests_of_fragments)
+{
+	given_of("settings", "fragment_tests", true, of_fragment_tests,
+		 FRAG_COUNT_OF(of_fragment_tests));
 }
 
 /* Texts that are no YAML, or not of the kind that graphs may be. */
