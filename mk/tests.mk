@@ -74,9 +74,9 @@ $(B)/tests/unit/test_remote_lives: \
 	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
 $(B)/tests/unit/test_remote_clock: \
 	$(patsubst %,$(B)/obj/tests/programs/conformance/%.o,message mischief socket)
-$(B)/tests/unit/test_shm_lives $(B)/tests/unit/test_failing_library: \
+$(B)/tests/unit/test_shm_heap $(B)/tests/unit/test_shm_lives $(B)/tests/unit/test_failing_library: \
 	$(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/shm/*.c))
-$(B)/obj/tests/programs/unit/test_shm_lives.o: ALL_CFLAGS += -Ilibfrag
+$(patsubst %,$(B)/obj/tests/programs/unit/test_shm_%.o,heap lives): ALL_CFLAGS += -Ilibfrag
 $(B)/obj/tests/programs/unit/test_failing_library.o: ALL_CFLAGS += -Ilibfrag
 $(B)/tests/unit/test_cuda_check: $(B)/obj/libfrag/modules/cuda/driver.o
 $(B)/obj/tests/programs/unit/test_cuda_check.o: ALL_CFLAGS += -Ilibfrag \
