@@ -249,6 +249,51 @@ GPU_TEST(cuda_limit, what_the_driver_refuses_is_not_counted)
 }
 
 /* Without a limit nothing is counted, and memory is freed without a question to the driver. */
+/* What the log says while memory is given back. */
+static size_t give_and_read(const struct fragi_cuda_ops *ops, struct fragi_cuda_pool *pool,
+			    void *memory, char out[500])
+{
+	FILE *log = tmpfile();
+	int kept = dup(STDERR_FILENO);
+	size_t given;
+
+	cr_assert(log != NULL && dup2(fileno(log), STDERR_FILENO) >= 0);
+	given = ops->pool_free(pool, memory);
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	rewind(log);
+	out[fread(out, 1, 499, log)] = '\0';
+	fclose(log);
+	return given;
+}
+
+/* It stays counted, and the log says why. */
+GPU_TEST(cuda_limit, what_the_driver_does_not_take_back_is_said)
+{
+	static const char *const failing[] = {"cuCtxPushCurrent_v2", "cuMemGetAddressRange_v2",
+					      "cuMemFreeAsync"};
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_cuda_pool *pool;
+	char text[500];
+	void *memory;
+
+	fragi_gpu_limit_set(10000);
+	cr_assert_eq(fragi_cuda_use(GPU, &ops, &err), 0, "%s", err.text);
+	cr_assert_eq(ops->pool_create(0, 0, 3000, &pool, &err), 0, "%s", err.text);
+	cr_assert_eq(ops->pool_alloc(pool, 1500, &memory, &err), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(failing); i++) {
+		fake.fail(failing[i], 1, 999);
+		cr_expect_eq(give_and_read(ops, pool, memory, text), 0, "%s", failing[i]);
+		cr_expect_not_null(strstr(text, "memory of a pool was not freed: GPU 0 (Fake 0): "),
+				   "%s: %s", failing[i], text);
+		cr_expect_eq(frag_gpu_memory_left(), 8500, "%s", failing[i]);
+	}
+	cr_expect_eq(give_and_read(ops, pool, memory, text), 1500);
+	cr_expect_str_eq(text, "");
+	ops->pool_destroy(pool);
+}
+
 GPU_TEST(cuda_limit, without_one_nothing_is_counted)
 {
 	void *memory;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -133,7 +134,11 @@ static struct frag_harness *harness(const struct frag_op_type *type)
 
 static void tick(struct frag_harness *h)
 {
+	sigset_t blocked;
+
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	cr_expect(!sigismember(&blocked, SIGTERM), "signals still reach the operator's thread");
 }
 
 /* A pool of device memory, which `now.pool` is from now on. */
