@@ -867,6 +867,8 @@ Test(driver_daemon, limits_and_its_address)
 	show_address("30", 30);
 	cr_expect_eq(read(fds[0], line, sizeof(line)), 12);
 	cr_expect_str_eq(line, "127.0.0.1:7\n");
+	close(fds[0]);
+	close(fds[1]);
 	for (size_t i = 0; i < FRAG_COUNT_OF(limits); i++)
 		show_limits(limits[i]);
 	end("driver/daemon_limits", &text);
