@@ -69,15 +69,20 @@ static inline struct left left_now(void)
 	return now;
 }
 
-/* A thread that was joined may still be seen for a moment. */
+static inline bool left_differs(struct left now, struct left before)
+{
+	return now.descriptors > before.descriptors || now.threads > before.threads ||
+	       now.shared_maps > before.shared_maps;
+}
+
+/* What other threads give back, and a thread that was joined, may still be seen for a while. */
 static inline bool left_is_more(struct left before)
 {
 	struct left now = left_now();
 
-	for (int i = 0; i < 200 && now.threads > before.threads; i++, now = left_now())
+	for (int i = 0; i < 500 && left_differs(now, before); i++, now = left_now())
 		usleep(10000);
-	if (now.descriptors <= before.descriptors && now.threads <= before.threads &&
-	    now.shared_maps <= before.shared_maps)
+	if (!left_differs(now, before))
 		return false;
 	fprintf(stderr,
 		"left: %u descriptors (%u before), %u threads (%u), %u maps of memory (%u)\n",

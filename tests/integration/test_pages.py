@@ -28,6 +28,7 @@ NONE_NEEDED = {
     "reference/changelog.md": "a list of changes",
     "reference/features.md": "each row names its tests (docs/features.tests)",
     "inside/benchmarks/what-limits-the-figures/*": "measurements of other machines, with their date",
+    "inside/testing/tests-in-c.md": "what runs the tests, and what it looks at",
     "inside/testing/what-these-tests-have-found.md": "a list of mistakes",
     "inside/testing/how-many-lines.md": "counts of the tests, with their date",
     "run/deploy/not-tried.md": "a list of what was not tried",

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -175,6 +176,12 @@ FILE *fopen(const char *path, const char *mode)
 {
 	const char *table = strstr(path, "tcp6") != NULL ? tables[1] : tables[0];
 
+	if (strncmp(path, "/proc/self/net/", 15) != 0) { /* of who runs the test */
+		FILE *(*next)(const char *, const char *);
+
+		*(void **)(void *)&next = dlsym(RTLD_NEXT, "fopen");
+		return next(path, mode);
+	}
 	if (table == NULL)
 		errno = table_errno;
 	return table == NULL ? NULL : fmemopen((char *)(uintptr_t)table, strlen(table), mode);
