@@ -201,21 +201,23 @@ static int take_threads(const struct fw_host_create *create, uint32_t gpus,
 			struct fragi_arena *arena, char *const **environment, struct frag_err *err)
 {
 	static const char limit_name[] = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+	const int64_t share = create->limits[FRAGI_AMOUNT_GPU_THREADS] / FRAGI_AMOUNT_ONE;
+	const int64_t bytes = create->limits[FRAGI_AMOUNT_GPU_MEMORY];
 	const char *folder = fragi_mps_folder(), *limit;
-	char percent[16];
+	char percent[24];
 	int r;
 
 	if (!fragi_mps_runs(folder))
 		return frag_err_set(
 			err, -ENODEV,
-			"cannot start a host: it is to have %" PRIu32
+			"cannot start a host: it is to have %" PRId64
 			"%% of the threads of GPUs (gpuThreads), and NVIDIA's MPS does not answer at %.200s/control; start `nvidia-cuda-mps-control -d`",
-			create->gpu_threads, folder);
-	snprintf(percent, sizeof(percent), "%" PRIu32, create->gpu_threads);
+			share, folder);
+	snprintf(percent, sizeof(percent), "%" PRId64, share);
 	r = wrk_environment_set(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent, arena);
-	if (r < 0 || create->gpu_memory_limit_bytes == 0 || getenv(limit_name) != NULL)
+	if (r < 0 || bytes == 0 || getenv(limit_name) != NULL)
 		return r;
-	limit = memory_limit(create->gpu_memory_limit_bytes, gpus, arena);
+	limit = memory_limit((uint64_t)bytes, gpus, arena);
 	return limit != NULL ? wrk_environment_set(environment, limit_name, limit, arena) : -ENOMEM;
 }
 
@@ -230,7 +232,7 @@ int wrk_gpu_share_take(struct wrk_gpu_share *share, const struct fw_message *cre
 	*out_instance = 0;
 	if (mig != NULL && mig[0] != '\0')
 		r = take_instance(share, create, out_instance, err);
-	else if (create->create.gpu_threads != 0)
+	else if (create->create.limits[FRAGI_AMOUNT_GPU_THREADS] != 0)
 		r = take_threads(&create->create, gpus, arena, environment, err);
 	if (r == 0 && *out_instance != 0)
 		r = wrk_environment_set(environment, visible,

@@ -23,17 +23,10 @@
 
 static int bad_amount(const char *word, struct frag_err *err)
 {
-	char names[128] = "";
-	size_t used = 0;
-
-	for (int i = 0; i < FRAGI_AMOUNTS; i++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-					 i > 0 ? ", " : "",
-					 fragi_amount_name((enum fragi_amount)i));
 	return frag_err_set(
 		err, -EINVAL,
 		"--inventory: \"%.80s\" names none of %s; write for example cpu=8,memory=16Gi",
-		word, names);
+		word, fragi_amount_names());
 }
 
 static int read_amount(struct wrk_inventory *inventory, const char *word, struct frag_err *err)
@@ -50,11 +43,10 @@ static int read_amount(struct wrk_inventory *inventory, const char *word, struct
 	if (r == -ERANGE)
 		return frag_err_set(err, -EINVAL, "--inventory: %.80s is too much; give at most %s",
 				    word, fragi_amount_max(amount));
-	if (r < 0 || (!fragi_amount_is_size(amount) && value % FRAGI_AMOUNT_ONE != 0))
+	if (r < 0 || (fragi_amount_is_count(amount) && value % FRAGI_AMOUNT_ONE != 0))
 		return frag_err_set(err, -EINVAL, "--inventory: %.80s is %s", word,
-				    amount == FRAGI_AMOUNT_CPU || amount == FRAGI_AMOUNT_GPU
-					    ? "not a whole number from 0 up"
-					    : fragi_amount_flaw(amount));
+				    fragi_amount_is_count(amount) ? "not a whole number from 0 up"
+								  : fragi_amount_flaw(amount));
 	if (inventory->is_given[amount])
 		return frag_err_set(err, -EINVAL, "--inventory: %s is given twice; give it once",
 				    fragi_amount_name(amount));
@@ -136,9 +128,10 @@ static int64_t count_gpus(const char *proc)
 	return count;
 }
 
-static int64_t at_most(int64_t value, int64_t most)
+/* Of a number of cores or GPUs. */
+static int64_t count_of(enum fragi_amount amount, int64_t count)
 {
-	return value < 0 ? 0 : value < most ? value : most;
+	return fragi_amount_clamp(amount, (uint64_t)(count > 0 ? count : 0) * FRAGI_AMOUNT_ONE);
 }
 
 static int64_t bytes_of(uint64_t count, uint64_t size)
@@ -235,10 +228,9 @@ void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const
 	char shm[256];
 
 	fragi_allowance_read(proc, groups, &may);
-	found[FRAGI_AMOUNT_CPU] = at_most(may.cores * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	found[FRAGI_AMOUNT_CPU] = count_of(FRAGI_AMOUNT_CPU, may.cores);
 	inventory->asks_gpus = asks_gpus(inventory, machine_gpus, dev);
-	found[FRAGI_AMOUNT_GPU] =
-		at_most(visible_gpus(machine_gpus) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	found[FRAGI_AMOUNT_GPU] = count_of(FRAGI_AMOUNT_GPU, visible_gpus(machine_gpus));
 	if (sysinfo(&info) == 0)
 		found[FRAGI_AMOUNT_MEMORY] = bytes_of(info.totalram, info.mem_unit);
 	snprintf(shm, sizeof(shm), "%s/shm", dev);
@@ -257,10 +249,10 @@ void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, ui
 {
 	snprintf(inventory->mig, sizeof(inventory->mig), "%s", mig);
 	if (!inventory->is_given[FRAGI_AMOUNT_GPU])
-		inventory->has[FRAGI_AMOUNT_GPU] =
-			at_most(count * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+		inventory->has[FRAGI_AMOUNT_GPU] = count_of(FRAGI_AMOUNT_GPU, count);
 	if (!inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY])
-		inventory->has[FRAGI_AMOUNT_GPU_MEMORY] = bytes_of(bytes, 1);
+		inventory->has[FRAGI_AMOUNT_GPU_MEMORY] =
+			fragi_amount_clamp(FRAGI_AMOUNT_GPU_MEMORY, bytes);
 }
 
 int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
@@ -276,21 +268,9 @@ int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
 	return r;
 }
 
-uint32_t wrk_inventory_count(const struct wrk_inventory *inventory, enum fragi_amount amount)
-{
-	return (uint32_t)(inventory->has[amount] / FRAGI_AMOUNT_ONE);
-}
-
 void wrk_inventory_offer(const struct wrk_inventory *inventory, struct wrk_config *out)
 {
-	const int64_t *has = inventory->has;
-
-	out->cores = wrk_inventory_count(inventory, FRAGI_AMOUNT_CPU);
-	out->gpus = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU);
-	out->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
-	out->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
-	out->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
-	out->gpu_threads = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU_THREADS);
+	memcpy(out->has, inventory->has, sizeof(out->has));
 	out->mig = inventory->mig;
 	out->limited = inventory->limited;
 	out->labels = inventory->labels;

@@ -49,8 +49,6 @@ void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, ui
  */
 int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
 			   struct frag_err *err);
-/* Of what is counted: whole ones. */
-uint32_t wrk_inventory_count(const struct wrk_inventory *inventory, enum fragi_amount amount);
 /* What HELLO says of it; borrows its texts. */
 void wrk_inventory_offer(const struct wrk_inventory *inventory, struct wrk_config *out);
 /* Writes "cpu 8, gpu 1, memory 16 GiB, ..." into out. */

@@ -161,6 +161,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 {
 	const char *address = NULL, *fragments = NULL, *worker_address = NULL, *env_file = NULL;
 	const char *announced = NULL;
+	char offers[192];
 	struct fragi_texts allowed = {0}, amounts = {0}, labels = {0};
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
@@ -187,7 +188,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .text = &out_options->name},
 		{.name = "inventory",
 		 .value = "NAME=AMOUNT,...",
-		 .help = "what this worker offers in place of what its machine has: cpu, gpu, memory, sharedMemory, gpuMemory, gpuThreads",
+		 .help = offers,
 		 .texts = &amounts},
 		{.name = "label",
 		 .value = "KEY=VALUE,...",
@@ -272,6 +273,9 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		.count = FRAG_COUNT_OF(table),
 	};
 
+	snprintf(offers, sizeof(offers),
+		 "what this worker offers in place of what its machine has: %s",
+		 fragi_amount_names());
 	memset(out_options, 0, sizeof(*out_options));
 	r = fragi_flags_parse(&flags, argc, argv, NULL, NULL, err);
 	if (r == 0)

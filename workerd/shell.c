@@ -242,12 +242,14 @@ static int confine(struct wrk_shell *shell, const struct fw_message *create,
 /* The next host is one with limits. */
 static int limit(struct wrk_shell *shell, const struct fw_host_create *create, struct frag_err *err)
 {
-	if ((create->cpu_limit == 0 && create->memory_limit_bytes == 0) ||
+	const int64_t cpu = create->limits[FRAGI_AMOUNT_CPU];
+	const int64_t bytes = create->limits[FRAGI_AMOUNT_MEMORY];
+
+	if ((cpu == 0 && bytes == 0) ||
 	    shell->groups.why[0] != '\0') /* the driver knows, and says so */
 		return 0;
-	return wrk_control_groups_make(&shell->groups, create->cpu_limit,
-				       create->memory_limit_bytes, &shell->rights.confine.group_fd,
-				       err);
+	return wrk_control_groups_make(&shell->groups, (uint32_t)cpu, (uint64_t)bytes,
+				       &shell->rights.confine.group_fd, err);
 }
 
 static int shell_launch(void *arg, const struct fw_message *create, struct fragi_arena *arena,

@@ -111,9 +111,8 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 			 struct wrk_process **place, bool *out_is_interpreter, struct frag_err *err)
 {
 	uint32_t *instance = &worker->instances[place - worker->processes];
-	const uint32_t gpus = worker->inventory != NULL
-				      ? wrk_inventory_count(worker->inventory, FRAGI_AMOUNT_GPU)
-				      : 0;
+	const int64_t gpus =
+		worker->inventory != NULL ? worker->inventory->has[FRAGI_AMOUNT_GPU] : 0;
 	struct fragi_arena arena = {0};
 	struct wrk_launch launch;
 	bool is_launched;
@@ -131,7 +130,8 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 	is_launched = r == 0;
 	if (r == 0)
-		r = wrk_gpu_share_take(&worker->gpu_share, action->message, gpus, &arena,
+		r = wrk_gpu_share_take(&worker->gpu_share, action->message,
+				       (uint32_t)(gpus / FRAGI_AMOUNT_ONE), &arena,
 				       &launch.environment, instance, err);
 	if (r == 0) {
 		*out_is_interpreter = launch.arguments != NULL;
@@ -289,7 +289,8 @@ static void on_gpus(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64
 {
 	struct wrk_worker *worker = survey->arg;
 	struct wrk_inventory *inventory = worker->inventory;
-	struct wrk_event event = {.kind = WRK_EVENT_GPUS, .mig = inventory->mig};
+	struct wrk_event event = {
+		.kind = WRK_EVENT_GPUS, .has = inventory->has, .mig = inventory->mig};
 	char mig[WRK_MIG_TEXT_MAX];
 
 	if (r < 0) {
@@ -302,8 +303,6 @@ static void on_gpus(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64
 		return;
 	}
 	wrk_inventory_take_gpus(inventory, count, bytes, mig);
-	event.gpus = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU);
-	event.gpu_memory_bytes = (uint64_t)inventory->has[FRAGI_AMOUNT_GPU_MEMORY];
 	wrk_worker_raise(worker, &event);
 }
 

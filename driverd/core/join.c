@@ -103,9 +103,22 @@ static const char *who_of(struct drv_session *session, const struct drv_event *e
 	return fragi_arena_strdup(&session->arena, event->peer);
 }
 
-static int64_t bounded(uint64_t bytes)
+/* Takes what the worker offers. Returns whether it is other than before. */
+static bool take_amounts(struct drv_session *session, const int64_t has[FRAGI_AMOUNTS],
+			 bool is_survey)
 {
-	return bytes < (uint64_t)FRAGI_AMOUNT_BYTES_MAX ? (int64_t)bytes : FRAGI_AMOUNT_BYTES_MAX;
+	bool is_other = false;
+
+	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+		const enum fragi_amount amount = (enum fragi_amount)i;
+		const int64_t value = fragi_amount_clamp(amount, (uint64_t)has[i]);
+
+		if (is_survey && !fragi_amount_is_surveyed(amount))
+			continue;
+		is_other = is_other || session->has[i] != value;
+		session->has[i] = value;
+	}
+	return is_other;
 }
 
 /* Returns NULL when memory is short. */
@@ -146,12 +159,7 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->limited = fragi_arena_strdup(arena, hello->limited);
 	session->is_drained = session->role == FW_ROLE_WORKER && session->name != NULL &&
 			      drv_drain_is(session->core, session->name);
-	session->has[FRAGI_AMOUNT_CPU] = hello->cores * FRAGI_AMOUNT_ONE;
-	session->has[FRAGI_AMOUNT_GPU] = hello->gpus * FRAGI_AMOUNT_ONE;
-	session->has[FRAGI_AMOUNT_MEMORY] = bounded(hello->memory_bytes);
-	session->has[FRAGI_AMOUNT_SHARED_MEMORY] = bounded(hello->shared_memory_bytes);
-	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bounded(hello->gpu_memory_bytes);
-	session->has[FRAGI_AMOUNT_GPU_THREADS] = hello->gpu_threads * FRAGI_AMOUNT_ONE;
+	take_amounts(session, hello->has, false);
 	drv_mig_offer(&session->mig, hello->mig);
 	return session->fragments != NULL && session->labels != NULL &&
 			       session->no_limits != NULL && session->limited != NULL &&
@@ -424,20 +432,14 @@ void drv_session_waits(struct drv_session *session, const char *why)
 
 void drv_session_gpus(struct drv_session *session, const struct fw_beat *beat)
 {
-	const int64_t count = beat->gpus * FRAGI_AMOUNT_ONE,
-		      bytes = bounded(beat->gpu_memory_bytes);
 	const struct drv_mig before = session->mig;
 
 	if (!beat->has_gpus)
 		return;
 	drv_mig_offer(&session->mig, beat->mig);
-	if (session->has[FRAGI_AMOUNT_GPU] == count &&
-	    session->has[FRAGI_AMOUNT_GPU_MEMORY] == bytes &&
-	    memcmp(&before, &session->mig, sizeof(before)) == 0)
-		return;
-	session->has[FRAGI_AMOUNT_GPU] = count;
-	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bytes;
-	drv_app_wake_all(session->core);
+	if (take_amounts(session, beat->has, true) ||
+	    memcmp(&before, &session->mig, sizeof(before)) != 0)
+		drv_app_wake_all(session->core);
 }
 
 void drv_session_lost(struct drv_session *session, bool close, const char *why)

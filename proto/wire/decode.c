@@ -88,7 +88,7 @@ static void get_number(struct decoder *d, const struct fw_field *field, uint64_t
 	else if (field->kind == FW_NUMBER32)
 		*(uint32_t *)out = (uint32_t)number;
 	else
-		*(uint64_t *)out = number;
+		*(uint64_t *)out = field->kind == FW_COUNTED ? number * field->unit : number;
 }
 
 static const char *get_text(struct decoder *d, const struct fw_field *field, const char *in)
@@ -219,6 +219,7 @@ static void get_field(struct decoder *d, const struct fw_field *field, const uin
 	switch (field->kind) {
 	case FW_BOOL:
 	case FW_NUMBER32:
+	case FW_COUNTED:
 		get_number(d, field, *(const uint32_t *)in, plain);
 		break;
 	case FW_NUMBER64:

@@ -45,6 +45,7 @@ static char *put_text(struct encoder *e, const char *text)
 static uint64_t number_of(const struct fw_field *field, const uint8_t *plain)
 {
 	const void *member = plain + field->plain;
+	uint64_t count;
 
 	switch (field->kind) {
 	case FW_BOOL:
@@ -53,6 +54,9 @@ static uint64_t number_of(const struct fw_field *field, const uint8_t *plain)
 		return *(const uint32_t *)member;
 	case FW_NUMBER64:
 		return *(const uint64_t *)member;
+	case FW_COUNTED:
+		count = *(const uint64_t *)member / field->unit;
+		return count < UINT32_MAX ? count : UINT32_MAX;
 	default:
 		return *(const char *const *)member != NULL;
 	}
@@ -141,6 +145,7 @@ static void put_field(struct encoder *e, const struct fw_field *field, const uin
 	switch (field->kind) {
 	case FW_BOOL:
 	case FW_NUMBER32:
+	case FW_COUNTED:
 		*(uint32_t *)out = (uint32_t)number_of(field, plain);
 		break;
 	case FW_NUMBER64:

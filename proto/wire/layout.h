@@ -15,6 +15,7 @@ enum fw_field_kind {
 	FW_BOOL,
 	FW_NUMBER32, /* of any sign, or an enum */
 	FW_NUMBER64,
+	FW_COUNTED,  /* 32 bits, of an int64_t in the plain struct: so many times `unit` */
 	FW_TEXT,     /* NULL is sent as an empty one */
 	FW_OPTIONAL, /* a text; an empty one is decoded as NULL */
 	FW_NAME,     /* a text: the name of an application, a fragment or an operator */
@@ -48,6 +49,7 @@ struct fw_field {
 	 * of FW_TEXT_MAX bytes. Of tables, bytes, keys and numbers: max, how many.
 	 */
 	uint64_t min, max;
+	uint32_t unit;      /* COUNTED */
 	uint32_t otherwise; /* is decoded instead of a number out of bounds if flaw is NULL */
 	/* "a message holds FLAW": out of bounds; of ONE: it is missing; NULL: it may be missing */
 	const char *flaw;
@@ -101,6 +103,14 @@ struct fw_layout {
 #define OR_ELSE(x, m, least, most, other) FIELD(x, m, .min = least, .max = most, .otherwise = other)
 #define TIME(x, m) WITHIN(x, m, 0, INT64_MAX, "a negative time")
 #define EXIT_CODE(x, m) WITHIN(x, m, 0, 255, "an exit code out of range")
+/* a: a place in an array that has all amounts (base/amounts.h) */
+#define AMOUNT(x, a, b, ...)                                                                       \
+	ROW(_Generic((void (*)(TYPE(x##_plain, a), TYPE(x##_proto, b)))NULL,                       \
+		     void (*)(int64_t, uint32_t)                                                   \
+		     : FW_COUNTED, void (*)(int64_t, uint64_t)                                     \
+		     : FW_NUMBER64),                                                               \
+	    x, a, b, ##__VA_ARGS__)
+#define WHOLE(x, a, b, ...) AMOUNT(x, a, b, .unit = FRAGI_AMOUNT_ONE, ##__VA_ARGS__)
 #define OPTIONAL(x, m) ROW(FW_OPTIONAL, x, m, m)
 #define NAME(x, m) ROW(FW_NAME, x, m, m)
 #define NAME_OR_NONE(x, m) ROW(FW_NAME, x, m, m, .may_be_empty = true)

@@ -52,12 +52,13 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, no_memory),
 	FIELD(hello, waits_for),
 	FIELD(hello, version),
-	FIELD(hello, cores),
-	FIELD(hello, memory_bytes),
-	FIELD(hello, shared_memory_bytes),
-	FIELD(hello, gpus),
-	FIELD(hello, gpu_memory_bytes),
-	WITHIN(hello, gpu_threads, 0, 100, "more than all threads of a GPU"),
+	WHOLE(hello, has[FRAGI_AMOUNT_CPU], cores),
+	WHOLE(hello, has[FRAGI_AMOUNT_GPU], gpus),
+	AMOUNT(hello, has[FRAGI_AMOUNT_MEMORY], memory_bytes),
+	AMOUNT(hello, has[FRAGI_AMOUNT_SHARED_MEMORY], shared_memory_bytes),
+	AMOUNT(hello, has[FRAGI_AMOUNT_GPU_MEMORY], gpu_memory_bytes),
+	WHOLE(hello, has[FRAGI_AMOUNT_GPU_THREADS], gpu_threads, .max = 100,
+	      .flaw = "more than all threads of a GPU"),
 	FIELD(hello, mig),
 	TEXTS(hello, labels, label_count, FW_LABELS_MAX),
 	FIELD(hello, no_limits),
@@ -103,7 +104,11 @@ LAYOUT(refused, struct fw_refused, Refused, refused_flaw) = {
 };
 
 #define BEAT_ROW(type, name, row) row(beat, name),
-LAYOUT(beat, struct fw_beat, Beat, NULL) = {FW_BEAT_LIST(BEAT_ROW) END};
+LAYOUT(beat, struct fw_beat, Beat, NULL) = {
+	WHOLE(beat, has[FRAGI_AMOUNT_GPU], gpus),
+	AMOUNT(beat, has[FRAGI_AMOUNT_GPU_MEMORY], gpu_memory_bytes),
+	FW_BEAT_LIST(BEAT_ROW) END,
+};
 
 LAYOUT(app_ended, struct fw_app_ended, AppEnded, NULL) = {
 	EXIT_CODE(app_ended, exit_code),

@@ -173,10 +173,8 @@ struct fw_host_create {
 	/* that this host opens; none: no flow leaves it, or the driver is of minor 1 */
 	const char **transports;
 	uint32_t transport_count;
-	uint32_t cpu_limit;              /* thousandths of a core; 0: none */
-	uint64_t memory_limit_bytes;     /* 0: none */
-	uint64_t gpu_memory_limit_bytes; /* of all GPUs together; 0: none */
-	uint32_t gpu_threads;            /* of each GPU, in per cent; 0: all */
+	/* how much it may use, of all GPUs together, and of the threads of each; 0: all there is */
+	int64_t limits[FRAGI_AMOUNTS];
 	const char *mig; /* the profile of the MIG instance that it gets; empty: none */
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];

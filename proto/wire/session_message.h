@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/amounts.h>
 #include <wire/failure.h>
 
 /* How the sessions of workers and clients with the driver begin, live and end. */
@@ -40,11 +41,9 @@ struct fw_hello {
 	const char *no_memory;      /* why memory is empty; empty: it is not, or it is not known */
 	const char *waits_for;      /* why it can run nothing yet; empty: it can */
 	const char *version, *local_address; /* of frag; its end of this connection */
-	uint32_t cores, gpus;
-	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
-	uint32_t gpu_threads; /* of each GPU, in per cent, by MPS; 0: no MPS is there */
-	const char *mig;      /* instances: "1g.10gb=4,3g.40gb=1"; empty: none */
-	const char **labels;  /* "key=value" */
+	int64_t has[FRAGI_AMOUNTS];          /* a driver has to bound them: fragi_amount_clamp */
+	const char *mig;                     /* instances: "1g.10gb=4,3g.40gb=1"; empty: none */
+	const char **labels;                 /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
 	const char *limited;   /* "2 of 16 cores (its affinity), ..."; empty: it offers all */
@@ -67,7 +66,7 @@ struct fw_hello {
  *   - leaves: of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one
  *   - lease_until_ns: of a worker to its host
  * - looks: of a worker to its host: at so many of its hosts somebody looks; 0: not at this one
- * - has_gpus: of a worker: it has asked for its GPUs since HELLO, and has these; mig as in HELLO
+ * - has_gpus: of a worker: it has made its survey of GPUs since HELLO; has, mig as in HELLO
  */
 #define FW_BEAT_LIST(X)                                                                            \
 	X(const char *, waits_for, FIELD)                                                          \
@@ -77,12 +76,11 @@ struct fw_hello {
 	X(int64_t, lease_until_ns, TIME)                                                           \
 	X(uint32_t, looks, FIELD)                                                                  \
 	X(bool, has_gpus, FIELD)                                                                   \
-	X(uint32_t, gpus, FIELD)                                                                   \
-	X(uint64_t, gpu_memory_bytes, FIELD)                                                       \
 	X(const char *, mig, FIELD)
 #define FW_BEAT_MEMBER(type, name, row) type name;
 struct fw_beat {
 	FW_BEAT_LIST(FW_BEAT_MEMBER)
+	int64_t has[FRAGI_AMOUNTS]; /* those that are surveyed */
 };
 #undef FW_BEAT_MEMBER
 #define FW_MEMORY_NONE "none"

@@ -737,16 +737,17 @@ void fleet_attach(struct fleet *fleet, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++) {
 		struct worker *worker = &fleet->workers[i];
-		struct wrk_config config = {.name = worker->name,
-					    .driver = "10.0.0.1:57777",
-					    .worker_address = "10.0.0.2",
-					    .node = worker->name,
-					    .clock = worker->name,
-					    .memory = "",
-					    .version = "0",
-					    .cores = fleet->room,
-					    .memory_bytes = 1 << 30,
-					    .seed = i + 1};
+		struct wrk_config config = {
+			.name = worker->name,
+			.driver = "10.0.0.1:57777",
+			.worker_address = "10.0.0.2",
+			.node = worker->name,
+			.clock = worker->name,
+			.memory = "",
+			.version = "0",
+			.has = {[FRAGI_AMOUNT_CPU] = fleet->room * FRAGI_AMOUNT_ONE,
+				[FRAGI_AMOUNT_MEMORY] = 1 << 30},
+			.seed = i + 1};
 
 		snprintf(worker->name, sizeof(worker->name), "w%05u", i);
 		if (wrk_core_create(&config, &worker->core) < 0)

@@ -24,8 +24,8 @@ void sim_place_worker(struct sim *sim, struct sim_worker *worker)
 
 	if (!sim->is.places)
 		return;
-	worker->config.cores = (uint32_t)draw(sim, 1, 6);
-	worker->config.gpus = (uint32_t)draw(sim, 0, 2);
+	worker->config.has[FRAGI_AMOUNT_CPU] = draw(sim, 1, 6) * FRAGI_AMOUNT_ONE;
+	worker->config.has[FRAGI_AMOUNT_GPU] = draw(sim, 0, 2) * FRAGI_AMOUNT_ONE;
 	worker->labels[0] = zones[draw(sim, 0, 1)];
 	worker->config.labels = worker->labels;
 	worker->config.label_count = draw(sim, 0, 3) != 0;
@@ -213,6 +213,12 @@ void sim_place_check(struct sim *sim)
 	}
 }
 
+static bool offers(const struct sim_worker *worker, int64_t cpu, int64_t gpu)
+{
+	return cpu * FRAGI_AMOUNT_ONE <= worker->config.has[FRAGI_AMOUNT_CPU] &&
+	       gpu * FRAGI_AMOUNT_ONE <= worker->config.has[FRAGI_AMOUNT_GPU];
+}
+
 void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 {
 	const struct sim_worker *worker = &sim->workers[host->worker];
@@ -236,11 +242,10 @@ void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 			gpu += other->app->required[other->fragments[k]].gpu;
 		}
 	}
-	if (cpu > worker->config.cores || gpu > worker->config.gpus)
+	if (!offers(worker, cpu, gpu))
 		sim_fail(sim, "over-committed",
-			 "%s has %u cores and %u GPUs, and its fragments require %lld and %lld",
-			 worker->name, worker->config.cores, worker->config.gpus, (long long)cpu,
-			 (long long)gpu);
+			 "the fragments of %s require %lld cores and %lld GPUs, which it has not",
+			 worker->name, (long long)cpu, (long long)gpu);
 }
 
 /* Where another application of this driver may hold something. */
@@ -293,8 +298,8 @@ bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
 		return false;
 	for (uint32_t w = 0; w < sim->worker_count; w++) {
 		const struct sim_worker *worker = &sim->workers[w];
-		bool fits = cpu <= worker->config.cores && gpu <= worker->config.gpus &&
-			    worker->process.alive && !is_drained(sim, worker) &&
+		bool fits = offers(worker, cpu, gpu) && worker->process.alive &&
+			    !is_drained(sim, worker) &&
 			    wrk_core_session(worker->core) == WRK_SESSION_ATTACHED;
 
 		for (uint32_t f = 0; f < app->fragment_count; f++)

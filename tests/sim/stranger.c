@@ -33,7 +33,7 @@ static struct fw_message hello(void)
 		.node = "node9",
 		.clock = "node9",
 		.version = "0",
-		.cores = 64,
+		.has = {[FRAGI_AMOUNT_CPU] = 64 * FRAGI_AMOUNT_ONE},
 	};
 	return message;
 }

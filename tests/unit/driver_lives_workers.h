@@ -47,9 +47,9 @@ static inline void worker_comes(struct life *l)
 		.waits_for = fails(l, 12) ? "its GPUs" : "",
 		.version = "test",
 		.local_address = one_in(l, 6) ? "192.168.0.7:5" : "",
-		.cores = 1 + (uint32_t)drawn(l, 4),
-		.gpus = (uint32_t)drawn(l, 2),
-		.memory_bytes = UINT64_C(3) << 30,
+		.has = {[FRAGI_AMOUNT_CPU] = (1 + (int64_t)drawn(l, 4)) * FRAGI_AMOUNT_ONE,
+			[FRAGI_AMOUNT_GPU] = (int64_t)drawn(l, 2) * FRAGI_AMOUNT_ONE,
+			[FRAGI_AMOUNT_MEMORY] = INT64_C(3) << 30},
 		.labels = labels,
 		.label_count = (uint32_t)drawn(l, 3),
 		.no_limits = i == 2 ? "it has no control groups" : "",
@@ -62,7 +62,8 @@ static inline void worker_comes(struct life *l)
 	worker->heard_ns = 0;
 	happens(l, "worker %c comes%s%s, %u cores, %u gpus, reports %u", (char)('a' + i),
 		m.hello.fragment_count ? " for " : "", m.hello.fragment_count ? names[0] : "",
-		m.hello.cores, m.hello.gpus, reports);
+		(unsigned int)(m.hello.has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE),
+		(unsigned int)(m.hello.has[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE), reports);
 	if (is_old)
 		fprintf(transcript, "  it speaks minor %u\n", m.hello.minor);
 	l->w->identity = i == 3 ? &life_key : NULL;
@@ -210,7 +211,7 @@ static inline void worker_beats(struct life *l)
 	m.beat.sent_ns = l->w->now_ns - 50 * MS;
 	m.beat.waits_for = one_in(l, 4) ? "its GPUs" : "";
 	m.beat.has_gpus = one_in(l, 3);
-	m.beat.gpus = (uint32_t)drawn(l, 3);
+	m.beat.has[FRAGI_AMOUNT_GPU] = (int64_t)drawn(l, 3) * FRAGI_AMOUNT_ONE;
 	happens(l, "%s beats, waits for \"%s\"%s", life_name(l, worker->connection),
 		m.beat.waits_for, m.beat.has_gpus ? ", has asked for its GPUs" : "");
 	speak(l, worker->connection, &m);

@@ -321,7 +321,7 @@ static inline void hello_by(struct world *w, uint64_t connection, const char *na
 	message.hello.fragments = fragments;
 	message.hello.fragment_count = fragment != NULL;
 	message.hello.version = "test";
-	message.hello.cores = 4;
+	message.hello.has[FRAGI_AMOUNT_CPU] = 4 * FRAGI_AMOUNT_ONE;
 	say(w, connection, &message);
 }
 
@@ -367,7 +367,7 @@ static inline void client_hello_as(struct world *w, uint64_t connection, const c
 					  .role = FW_ROLE_CLIENT,
 					  .name = name,
 					  .version = "test",
-					  .cores = 64};
+					  .has = {[FRAGI_AMOUNT_CPU] = 64 * FRAGI_AMOUNT_ONE}};
 	say_as(w, connection, &message, is_admin);
 }
 

@@ -29,7 +29,9 @@ static const struct fw_explanation *explained(struct world *w, const char *name,
 static void comes(struct world *w, uint64_t connection, const char *name, uint32_t gpus)
 {
 	hello_by(w, connection, name, NULL,
-		 (struct fw_hello){.node = "n", .memory_bytes = 4 * GIB, .gpus = gpus});
+		 (struct fw_hello){.node = "n",
+				   .has = {[FRAGI_AMOUNT_MEMORY] = 4 * GIB,
+					   [FRAGI_AMOUNT_GPU] = gpus * FRAGI_AMOUNT_ONE}});
 }
 
 WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_init)
@@ -57,7 +59,7 @@ WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_ini
 	comes(w, 2, "b", 1);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 	cr_expect_eq(drv_core_placed(w->core), 2);
-	cr_expect_eq(taken(w, 2, FW_HOST_CREATE)->create.memory_limit_bytes, 0,
+	cr_expect_eq(taken(w, 2, FW_HOST_CREATE)->create.limits[FRAGI_AMOUNT_MEMORY], 0,
 		     "f1 of the same host has no limit");
 	all = explained(w, "app", "f1");
 	cr_assert_eq(all->placement_count, 1);
@@ -222,8 +224,8 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 		 (struct fw_hello){.node = "n", .no_limits = "/sys/fs/cgroup is read-only"});
 	app(w, text);
 	create = must_take(w, 1, FW_HOST_CREATE);
-	cr_expect_eq(create->create.cpu_limit, 2500, "the sum of its fragments");
-	cr_expect_eq(create->create.memory_limit_bytes, 2 * GIB);
+	cr_expect_eq(create->create.limits[FRAGI_AMOUNT_CPU], 2500, "the sum of its fragments");
+	cr_expect_eq(create->create.limits[FRAGI_AMOUNT_MEMORY], 2 * GIB);
 	cr_expect(
 		strstr(w->log,
 		       "the limits of f1 are not enforced on worker a: /sys/fs/cgroup is read-only") !=
@@ -270,15 +272,16 @@ WORLD_TEST(driver_explain, a_limit_of_gpu_memory_travels_with_the_host, world_in
 
 	client_hello(w, CLIENT, "top");
 	hello_by(w, 1, "a", NULL,
-		 (struct fw_hello){
-			 .node = "n", .memory_bytes = 2 * GIB, .no_limits = "it has no groups"});
+		 (struct fw_hello){.node = "n",
+				   .has = {[FRAGI_AMOUNT_MEMORY] = 2 * GIB},
+				   .no_limits = "it has no groups"});
 	app(w, text);
 	create = &must_take(w, 1, FW_HOST_CREATE)->create;
 	cr_expect_str_eq(create->fragments[0], "f1");
-	cr_expect_eq(create->gpu_memory_limit_bytes, 8 * GIB, "the sum of its fragments");
+	cr_expect_eq(create->limits[FRAGI_AMOUNT_GPU_MEMORY], 8 * GIB, "the sum of its fragments");
 	create = &must_take(w, 1, FW_HOST_CREATE)->create;
 	cr_expect_str_eq(create->fragments[0], "f3");
-	cr_expect_eq(create->gpu_memory_limit_bytes, 0);
+	cr_expect_eq(create->limits[FRAGI_AMOUNT_GPU_MEMORY], 0);
 	cr_expect_null(strstr(w->log, "are not enforced"), "%s", w->log);
 	cr_expect_str_eq(explained(w, "app", "f1")->placements[0].no_limits, "");
 }
@@ -305,7 +308,9 @@ WORLD_TEST(driver_explain, gpus_may_be_known_later_than_their_worker, world_init
 {
 	struct fw_message beat = {.kind = FW_BEAT, .beat.waits_for = ""};
 
-	hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n", .gpus = 2});
+	hello_by(
+		w, 1, "a", NULL,
+		(struct fw_hello){.node = "n", .has = {[FRAGI_AMOUNT_GPU] = 2 * FRAGI_AMOUNT_ONE}});
 	app(w, HEAD_OF("plain") "  f1: {operators: {a: {type: t}}}\n");
 	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 	forget_requests(w, 1);
@@ -314,11 +319,11 @@ WORLD_TEST(driver_explain, gpus_may_be_known_later_than_their_worker, world_init
 	say(w, 1, &beat);
 	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 	beat.beat.has_gpus = true;
-	beat.beat.gpus = 1;
-	beat.beat.gpu_memory_bytes = 4 * GIB;
+	beat.beat.has[FRAGI_AMOUNT_GPU] = FRAGI_AMOUNT_ONE;
+	beat.beat.has[FRAGI_AMOUNT_GPU_MEMORY] = 4 * GIB;
 	say(w, 1, &beat);
 	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "it has too little");
-	beat.beat.gpu_memory_bytes = 24 * GIB;
+	beat.beat.has[FRAGI_AMOUNT_GPU_MEMORY] = 24 * GIB;
 	say(w, 1, &beat);
 	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 }
@@ -338,18 +343,21 @@ WORLD_TEST(driver_explain, parts_of_gpus_travel_with_the_host, world_init)
 
 	client_hello(w, CLIENT, "top");
 	hello_by(w, 1, "a", NULL,
-		 (struct fw_hello){.node = "n", .gpu_threads = 60, .mig = "1g.10gb=1,3g.40gb=1"});
+		 (struct fw_hello){.node = "n",
+				   .has = {[FRAGI_AMOUNT_GPU_THREADS] = 60 * FRAGI_AMOUNT_ONE},
+				   .mig = "1g.10gb=1,3g.40gb=1"});
 	app(w, text);
 	create = &must_take(w, 1, FW_HOST_CREATE)->create;
 	cr_expect_str_eq(create->fragments[0], "f1");
 	cr_expect_eq(create->fragment_count, 3);
-	cr_expect_eq(create->gpu_threads, 55, "the sum of its fragments");
+	cr_expect_eq(create->limits[FRAGI_AMOUNT_GPU_THREADS], 55 * FRAGI_AMOUNT_ONE,
+		     "the sum of its fragments");
 	cr_expect_str_eq(create->mig, "");
 	create = &must_take(w, 1, FW_HOST_CREATE)->create;
 	cr_expect_str_eq(create->fragments[0], "f2");
 	cr_expect_eq(create->fragment_count, 1);
 	cr_expect_str_eq(create->mig, "1g.10gb");
-	cr_expect_eq(create->gpu_threads, 0);
+	cr_expect_eq(create->limits[FRAGI_AMOUNT_GPU_THREADS], 0);
 	create = &must_take(w, 1, FW_HOST_CREATE)->create;
 	cr_expect_str_eq(create->fragments[0], "f5");
 	cr_expect_eq(create->fragment_count, 2);
@@ -361,8 +369,7 @@ WORLD_TEST(driver_explain, parts_of_gpus_travel_with_the_host, world_init)
 /* What an application had is free again when it has ended, however it ends. */
 WORLD_TEST(driver_explain, an_instance_returns_with_the_end_of_its_host, world_init)
 {
-	struct fw_message beat = {.kind = FW_BEAT,
-				  .beat = {.waits_for = "", .has_gpus = true, .gpus = 0}};
+	struct fw_message beat = {.kind = FW_BEAT, .beat = {.waits_for = "", .has_gpus = true}};
 
 	hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n"});
 	app(w, HEAD_OF("one") "  f1: {operators: {a: {type: t}}, requirements: {mig: 1g.10gb}}\n");

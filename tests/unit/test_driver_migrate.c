@@ -357,7 +357,7 @@ WORLD_TEST(driver_migrate, a_worker_that_knows_no_leases_gets_none, NULL)
 					  .version = "old",
 					  .fragments = fragments,
 					  .fragment_count = 1,
-					  .cores = 64};
+					  .has = {[FRAGI_AMOUNT_CPU] = 64 * FRAGI_AMOUNT_ONE}};
 	say(w, 3, &message);
 	lose(w, 2);
 	pass_without_b(w, LEASE + SECOND);

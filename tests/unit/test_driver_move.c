@@ -508,7 +508,7 @@ WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)
 				      .node = "node",
 				      .worker_address = "127.0.0.1",
 				      .version = "older",
-				      .cores = 64};
+				      .has = {[FRAGI_AMOUNT_CPU] = 64 * FRAGI_AMOUNT_ONE}};
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
 	say(w, NEW + 1, &old);
 	drain(w, "b");

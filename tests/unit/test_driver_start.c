@@ -168,7 +168,7 @@ WORLD_TEST(driver_start, an_older_worker_gets_the_graph_with_each_host, world_in
 					   .node = "node",
 					   .clock = "node",
 					   .version = "test",
-					   .cores = 4}};
+					   .has = {[FRAGI_AMOUNT_CPU] = 4 * FRAGI_AMOUNT_ONE}}};
 
 	say(w, 1, &old);
 	app(w, two_hosts);

@@ -201,8 +201,8 @@ static void say_who(struct wire_peer *peer, enum fw_role role, uint32_t major)
 					  .node = "node",
 					  .clock = "clock",
 					  .version = "test",
-					  .cores = 4,
-					  .memory_bytes = UINT64_C(1) << 30};
+					  .has = {[FRAGI_AMOUNT_CPU] = 4 * FRAGI_AMOUNT_ONE,
+						  [FRAGI_AMOUNT_MEMORY] = 1 << 30}};
 	say(peer, message);
 	peer->beats = true;
 	show_until(peer, FW_WELCOME);

@@ -17,7 +17,7 @@
 
 #include "scratch.h"
 
-#define GIB (UINT64_C(1) << 30)
+#define GIB (INT64_C(1) << 30)
 
 static char parts[1024];
 
@@ -92,6 +92,13 @@ static void gets(struct wrk_gpu_share *share, uint64_t run, uint32_t host, const
 	cr_expect_str_eq(value_of(&t, "CUDA_VISIBLE"), "7");
 	*out_instance = t.instance;
 	fragi_arena_fini(&t.arena);
+}
+
+static struct fw_host_create share_of(int64_t percent, int64_t bytes)
+{
+	return (struct fw_host_create){
+		.limits = {[FRAGI_AMOUNT_GPU_THREADS] = percent * FRAGI_AMOUNT_ONE,
+			   [FRAGI_AMOUNT_GPU_MEMORY] = bytes}};
 }
 
 static void is_refused(struct wrk_gpu_share *share, struct fw_host_create create, int code,
@@ -239,26 +246,23 @@ Test(gpu_share, a_share_of_threads_needs_mps)
 		sentence, sizeof(sentence),
 		"cannot start a host: it is to have 25%% of the threads of GPUs (gpuThreads), and NVIDIA's MPS does not answer at %s; start `nvidia-cuda-mps-control -d`",
 		path);
-	is_refused(&share, (struct fw_host_create){.gpu_threads = 25}, -ENODEV, sentence);
+	is_refused(&share, share_of(25, 0), -ENODEV, sentence);
 	fd = listen_at(path, SOCK_STREAM);
-	t = take(&share, 1, 1, (struct fw_host_create){.gpu_threads = 25});
+	t = take(&share, 1, 1, share_of(25, 0));
 	cr_assert_eq(t.r, 0, "%s", t.err.text);
 	cr_expect_str_eq(value_of(&t, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "25");
 	cr_expect_null(value_of(&t, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "no limit was given");
 	cr_expect_str_eq(value_of(&t, "CUDA_VISIBLE_DEVICES"), "0,1");
 	fragi_arena_fini(&t.arena);
-	t = take(
-		&share, 1, 1,
-		(struct fw_host_create){.gpu_threads = 100, .gpu_memory_limit_bytes = 2 * GIB + 1});
+	t = take(&share, 1, 1, share_of(100, 2 * GIB + 1));
 	cr_expect_str_eq(value_of(&t, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "100");
 	cr_expect_str_eq(value_of(&t, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=2049M,1=2049M");
 	fragi_arena_fini(&t.arena);
 	setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G", 1); /* the worker's own */
-	t = take(&share, 1, 1,
-		 (struct fw_host_create){.gpu_threads = 7, .gpu_memory_limit_bytes = GIB});
+	t = take(&share, 1, 1, share_of(7, GIB));
 	cr_expect_null(value_of(&t, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "it is inherited");
 	fragi_arena_fini(&t.arena);
-	t = take(&share, 1, 1, (struct fw_host_create){.gpu_memory_limit_bytes = GIB});
+	t = take(&share, 1, 1, share_of(0, GIB));
 	cr_expect_null(value_of(&t, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
 	fragi_arena_fini(&t.arena);
 	close(fd);

@@ -179,6 +179,69 @@ Test(wire_codec, every_field_of_the_protocol_is_sent)
 				  seen.kinds[i].kind->name, seen.kinds[i].kind->fields[k].name);
 }
 
+/* The fields, and what they count, are those that older peers know. */
+Test(wire_codec, amounts_have_fields_of_their_own)
+{
+	struct fw_message in = {
+		.kind = FW_HELLO,
+		.hello = {.major = FW_PROTOCOL_MAJOR,
+			  .role = FW_ROLE_WORKER,
+			  .has = {[FRAGI_AMOUNT_CPU] = 3 * FRAGI_AMOUNT_ONE,
+				  [FRAGI_AMOUNT_GPU] = 2 * FRAGI_AMOUNT_ONE,
+				  [FRAGI_AMOUNT_MEMORY] = 5000,
+				  [FRAGI_AMOUNT_SHARED_MEMORY] = 6000,
+				  [FRAGI_AMOUNT_GPU_MEMORY] = INT64_C(7) << 32,
+				  [FRAGI_AMOUNT_GPU_THREADS] = 100 * FRAGI_AMOUNT_ONE}}};
+	const int64_t limits[FRAGI_AMOUNTS] = {
+		[FRAGI_AMOUNT_CPU] = 1500, [FRAGI_AMOUNT_GPU_THREADS] = 25 * FRAGI_AMOUNT_ONE};
+	Frag__V1__Envelope *envelope;
+	const Frag__V1__Hello *hello;
+	struct fw_message *out;
+	uint8_t *frame;
+	size_t size;
+
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	envelope = frag__v1__envelope__unpack(NULL, size - 4, frame + 4);
+	cr_assert_not_null(envelope);
+	hello = envelope->hello;
+	cr_expect_eq(hello->cores, 3);
+	cr_expect_eq(hello->gpus, 2);
+	cr_expect_eq(hello->memory_bytes, 5000);
+	cr_expect_eq(hello->shared_memory_bytes, 6000);
+	cr_expect_eq(hello->gpu_memory_bytes, UINT64_C(7) << 32);
+	cr_expect_eq(hello->gpu_threads, 100);
+	frag__v1__envelope__free_unpacked(envelope, NULL);
+	out = decode(frame, size);
+	cr_expect_arr_eq(out->hello.has, in.hello.has, sizeof(in.hello.has));
+	fw_message_free(out);
+	fragi_free(frame);
+
+	in.hello.has[FRAGI_AMOUNT_GPU_THREADS] = 101 * FRAGI_AMOUNT_ONE;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG);
+	fragi_free(frame);
+
+	in = (struct fw_message){.kind = FW_HOST_CREATE, .create.application = "a"};
+	memcpy(in.create.limits, limits, sizeof(limits));
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	envelope = frag__v1__envelope__unpack(NULL, size - 4, frame + 4);
+	cr_assert_not_null(envelope);
+	cr_expect_eq(envelope->host_create->cpu_limit, 1500);
+	cr_expect_eq(envelope->host_create->gpu_threads, 25);
+	frag__v1__envelope__free_unpacked(envelope, NULL);
+	out = decode(frame, size);
+	cr_expect_arr_eq(out->create.limits, limits, sizeof(limits));
+	fw_message_free(out);
+	fragi_free(frame);
+
+	in.create.limits[FRAGI_AMOUNT_CPU] = INT64_C(1) << 40;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_eq(out->create.limits[FRAGI_AMOUNT_CPU], UINT32_MAX);
+	fw_message_free(out);
+	fragi_free(frame);
+}
+
 Test(wire_codec, fields_arrive_where_they_belong)
 {
 	struct maker m = {.state = 99};

@@ -481,8 +481,10 @@ static bool node_changes(void)
 	else if (which == 1)
 		happen((struct wrk_event){.kind = WRK_EVENT_NETWORK});
 	else if (which == 2)
-		happen((struct wrk_event){
-			.kind = WRK_EVENT_GPUS, .gpus = draw(3), .gpu_memory_bytes = 9});
+		happen((struct wrk_event){.kind = WRK_EVENT_GPUS,
+					  .has = (const int64_t[FRAGI_AMOUNTS]){
+						  [FRAGI_AMOUNT_GPU] = draw(3) * FRAGI_AMOUNT_ONE,
+						  [FRAGI_AMOUNT_GPU_MEMORY] = 9}});
 	else
 		happen((struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = &examined});
 	return true;

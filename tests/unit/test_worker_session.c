@@ -167,27 +167,27 @@ Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_he
 /* They were asked for while the worker was at work already. */
 Test(worker_session, gpus_that_are_found_after_hello_go_out_at_once_and_with_each_beat)
 {
+	static const int64_t has[FRAGI_AMOUNTS] = {[FRAGI_AMOUNT_GPU] = 2 * FRAGI_AMOUNT_ONE,
+						   [FRAGI_AMOUNT_GPU_MEMORY] = INT64_C(48) << 30};
+
 	make_started(false);
 	connected("");
-	cr_expect_eq(sent(FW_HELLO)->hello.gpu_memory_bytes, 0);
+	cr_expect_eq(sent(FW_HELLO)->hello.has[FRAGI_AMOUNT_GPU_MEMORY], 0);
 	from_driver(&welcome);
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
 	cr_expect_not(sent(FW_BEAT)->beat.has_gpus, "nothing is known yet");
-	step((struct wrk_event){.kind = WRK_EVENT_GPUS,
-				.gpus = 2,
-				.gpu_memory_bytes = UINT64_C(48) << 30,
-				.mig = "1g.10gb=2"});
+	step((struct wrk_event){.kind = WRK_EVENT_GPUS, .has = has, .mig = "1g.10gb=2"});
 	for (int i = 0; i < 2; i++) {
 		cr_assert(timers_until(now + (i == 0 ? 0 : 250 * MS), WRK_DO_SEND_DRIVER));
 		cr_expect(sent(FW_BEAT)->beat.has_gpus);
-		cr_expect_eq(sent(FW_BEAT)->beat.gpus, 2);
+		cr_expect_eq(sent(FW_BEAT)->beat.has[FRAGI_AMOUNT_GPU], 2 * FRAGI_AMOUNT_ONE);
 		cr_expect_str_eq(sent(FW_BEAT)->beat.mig, "1g.10gb=2");
-		cr_expect_eq(sent(FW_BEAT)->beat.gpu_memory_bytes, UINT64_C(48) << 30);
+		cr_expect_eq(sent(FW_BEAT)->beat.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(48) << 30);
 	}
 	driver_lost("connection reset");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	connected("");
-	cr_expect_eq(sent(FW_HELLO)->hello.gpus, 2);
+	cr_expect_eq(sent(FW_HELLO)->hello.has[FRAGI_AMOUNT_GPU], 2 * FRAGI_AMOUNT_ONE);
 	cr_expect_str_eq(sent(FW_HELLO)->hello.mig, "1g.10gb=2");
 }
 

@@ -98,9 +98,10 @@ static void show_frame(const struct fw_message *m)
 		fprintf(transcript,
 			", role %u, name %s, session %d, last name %s, reports %u, last epoch %d, cores %u, memory %llu %llu",
 			hello->role, hello->name, (int)hello->session, hello->last_name,
-			hello->reports, (int)hello->last_epoch, hello->cores,
-			(unsigned long long)hello->memory_bytes,
-			(unsigned long long)hello->shared_memory_bytes);
+			hello->reports, (int)hello->last_epoch,
+			(unsigned int)(hello->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE),
+			(unsigned long long)hello->has[FRAGI_AMOUNT_MEMORY],
+			(unsigned long long)hello->has[FRAGI_AMOUNT_SHARED_MEMORY]);
 		for (uint32_t i = 0; i < hello->label_count; i++)
 			fprintf(transcript, ", label %s", hello->labels[i]);
 		for (uint32_t i = 0; i < hello->fragment_count; i++)

@@ -63,6 +63,8 @@ static inline void set_number(struct maker *m, const struct fw_field *field, uin
 		*(bool *)member = below(m, 2) == 1;
 	else if (field->kind == FW_NUMBER32)
 		*(uint32_t *)member = (uint32_t)number(m, field);
+	else if (field->kind == FW_COUNTED)
+		*(uint64_t *)member = (uint64_t)(uint32_t)number(m, field) * field->unit;
 	else
 		*(uint64_t *)member = number(m, field);
 }
@@ -98,6 +100,7 @@ static inline void make_field(struct maker *m, const struct fw_field *field, uin
 	case FW_BOOL:
 	case FW_NUMBER32:
 	case FW_NUMBER64:
+	case FW_COUNTED:
 		set_number(m, field, plain);
 		break;
 	case FW_OPTIONAL:

@@ -61,14 +61,15 @@ static inline void show_hello(const char *to, const struct fw_message *message)
 	cr_expect_eq(message->hello.minor, FW_PROTOCOL_MINOR);
 	again.hello.minor = 0; /* not shown: a new one changes no line */
 	if (message->hello.session != 0) {
-		cr_expect_eq(message->hello.cores, 3);
+		cr_expect_eq(message->hello.has[FRAGI_AMOUNT_CPU], 3 * FRAGI_AMOUNT_ONE);
 		again.hello = (struct fw_hello){.session = message->hello.session,
 						.waits_for = message->hello.waits_for,
-						.gpus = message->hello.gpus,
-						.gpu_memory_bytes = message->hello.gpu_memory_bytes,
 						.reports = message->hello.reports,
 						.last_epoch = message->hello.last_epoch,
 						.last_name = message->hello.last_name};
+		for (int i = 0; i < FRAGI_AMOUNTS; i++)
+			if (fragi_amount_is_surveyed((enum fragi_amount)i))
+				again.hello.has[i] = message->hello.has[i];
 		memcpy(again.hello.secret, message->hello.secret, FW_SECRET_BYTES);
 	}
 	show_message(to, &again);
@@ -276,10 +277,10 @@ static inline void begin_life(uint64_t seed)
 				    .clock = "clock",
 				    .memory = "memory",
 				    .version = "0.1.0",
-				    .cores = 3,
-				    .memory_bytes = 5,
-				    .shared_memory_bytes = 6,
-				    .gpu_memory_bytes = 7,
+				    .has = {[FRAGI_AMOUNT_CPU] = 3 * FRAGI_AMOUNT_ONE,
+					    [FRAGI_AMOUNT_MEMORY] = 5,
+					    [FRAGI_AMOUNT_SHARED_MEMORY] = 6,
+					    [FRAGI_AMOUNT_GPU_MEMORY] = 7},
 				    .labels = labels};
 
 	draw_from(seed);
@@ -301,7 +302,7 @@ static inline void begin_life(uint64_t seed)
 	config.worker_address = draw_percent(70) ? "" : "10.1.1.1";
 	config.fragment_count = draw(3);
 	config.label_count = draw(3);
-	config.gpus = draw(2);
+	config.has[FRAGI_AMOUNT_GPU] = draw(2) * FRAGI_AMOUNT_ONE;
 	config.no_memory = draw_percent(20) ? "no memfd" : NULL;
 	config.limited = draw_percent(20) ? "2 of 3 cores" : NULL;
 	config.no_limits = draw_percent(20) ? "no cgroup" : NULL;

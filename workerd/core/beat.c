@@ -2,6 +2,7 @@
 #include <workerd/core/state.h>
 
 #include <stddef.h>
+#include <string.h>
 
 /*
  * Beats tell the driver and the hosts that this worker lives. One that gets no processor sends none
@@ -48,8 +49,8 @@ static void beat_driver(struct wrk_core *core, struct wrk_actions *actions)
 	if (message != NULL) {
 		message->beat.waits_for = core->waits_for;
 		message->beat.has_gpus = core->has_gpus;
-		message->beat.gpus = core->has_gpus ? core->config.gpus : 0;
-		message->beat.gpu_memory_bytes = core->has_gpus ? core->config.gpu_memory_bytes : 0;
+		if (core->has_gpus)
+			memcpy(message->beat.has, core->config.has, sizeof(message->beat.has));
 		message->beat.mig =
 			core->has_gpus && core->config.mig != NULL ? core->config.mig : "";
 		message->beat.sent_ns = core->real_ns;

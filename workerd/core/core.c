@@ -121,8 +121,9 @@ static void core_network(struct wrk_core *core, const char *why, int64_t now_ns,
 static void core_gpus(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns)
 {
 	core->has_gpus = true;
-	core->config.gpus = event->gpus;
-	core->config.gpu_memory_bytes = event->gpu_memory_bytes;
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		if (fragi_amount_is_surveyed((enum fragi_amount)i))
+			core->config.has[i] = event->has[i];
 	core->config.mig = event->mig;
 	core->beat_at_ns = now_ns;
 }

@@ -62,11 +62,9 @@ struct wrk_config {
 	const char *worker_address;
 	const char *node, *clock, *version;
 	const char *memory, *no_memory; /* as in HELLO; NULL: none */
-	uint32_t cores, gpus;
-	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
-	uint32_t gpu_threads; /* as in HELLO */
-	const char *mig;      /* the same; NULL: none */
-	const char **labels;  /* "key=value" */
+	int64_t has[FRAGI_AMOUNTS];
+	const char *mig;     /* as in HELLO; NULL: none */
+	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *limited;   /* as in HELLO; NULL: nothing is */
 	const char *no_limits; /* as in HELLO; NULL: it enforces them */
@@ -99,7 +97,7 @@ enum wrk_event_kind {
 	WRK_EVENT_HOST_LINES,
 	WRK_EVENT_HOST_EXITED, /* host, exited; after all its messages */
 	WRK_EVENT_NETWORK,     /* text: why no host can reach others yet; NULL: they can */
-	WRK_EVENT_GPUS,        /* gpus, gpu_memory_bytes, mig: what this worker offers, after all */
+	WRK_EVENT_GPUS,        /* has, mig: what this worker offers, after all */
 	WRK_EVENT_EXAMINED,    /* message: what was found on this node */
 	WRK_EVENT_TIMER,       /* the deadline has come */
 	/*
@@ -138,9 +136,8 @@ struct wrk_event {
 	const struct wrk_exited *exited;
 	const char *const *lines; /* FW_LOG_ROWS_MAX at most */
 	uint32_t line_count, left_out;
-	uint32_t gpus;
-	uint64_t gpu_memory_bytes;
-	const char *mig; /* borrowed for the life of the core */
+	const int64_t *has; /* [FRAGI_AMOUNTS], of which those count that are surveyed */
+	const char *mig;    /* borrowed for the life of the core */
 };
 
 enum wrk_action_kind {

@@ -287,12 +287,6 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.no_memory = config->no_memory,
 		.waits_for = core->waits_for,
 		.version = config->version,
-		.cores = config->cores,
-		.memory_bytes = config->memory_bytes,
-		.shared_memory_bytes = config->shared_memory_bytes,
-		.gpus = config->gpus,
-		.gpu_memory_bytes = config->gpu_memory_bytes,
-		.gpu_threads = config->gpu_threads,
 		.mig = config->mig != NULL ? config->mig : "",
 		.labels = config->labels,
 		.label_count = config->label_count,
@@ -302,6 +296,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.last_epoch = core->last_epoch,
 		.last_name = core->name,
 	};
+	memcpy(message->hello.has, config->has, sizeof(message->hello.has));
 	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
 	action->connection = core->connection;

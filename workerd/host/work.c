@@ -219,7 +219,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	}
 	if (root != NULL && *root != '\0')
 		work->source.source.app_folder = root;
-	fragi_gpu_limit_set(action->request->create.gpu_memory_limit_bytes);
+	fragi_gpu_limit_set((uint64_t)action->request->create.limits[FRAGI_AMOUNT_GPU_MEMORY]);
 	work->config = (struct fragi_run_config){
 		.fragments = work->fragments,
 		.ledger_fd = work->ledger_fd,

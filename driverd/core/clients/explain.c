@@ -57,23 +57,17 @@ static const char *required_text(const struct drv_app *app,
 }
 
 /* Cores and memory have controllers, and hosts count their memory of GPUs. */
-static const char *no_limits_text(const struct drv_app *app, const struct drv_host *host,
+static const char *no_limits_text(const struct drv_host *host,
 				  const struct fragi_spec_requirements *own)
 {
 	const struct drv_session *session = host != NULL ? host->now.session : NULL;
+	const char *why = session != NULL ? drv_start_no_limits(session, own) : "";
 
-	if (session == NULL)
-		return "";
-	if (session->no_limits[0] != '\0' &&
-	    (own->limit[FRAGI_AMOUNT_CPU] != 0 || own->limit[FRAGI_AMOUNT_MEMORY] != 0))
-		return session->no_limits;
-	if (own->limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 && session->minor < FW_GPU_LIMIT_MINOR)
-		return drv_text(app->core, "%s", DRV_NO_GPU_LIMIT);
-	if (own->limit[FRAGI_AMOUNT_GPU] != 0 || own->limit[FRAGI_AMOUNT_SHARED_MEMORY] != 0)
-		return drv_text(
-			app->core,
-			"only cpuLimit, memoryLimit and gpuMemoryLimit are enforced (memory that is shared counts as memory)");
-	return "";
+	for (int i = 0; session != NULL && why[0] == '\0' && i < FRAGI_AMOUNTS; i++)
+		if (own->limit[i] != 0 &&
+		    fragi_amount_bound((enum fragi_amount)i) == FRAGI_BOUND_NONE)
+			return "only cpuLimit, memoryLimit and gpuMemoryLimit are enforced (memory that is shared counts as memory)";
+	return why;
 }
 
 static int fill_others(struct explaining *x, const struct drv_place *place,
@@ -143,7 +137,7 @@ static int fill_placement(struct explaining *x, size_t f)
 									      : "",
 		.required = required_text(app, &fragment->requirements),
 		.reason = own->place.reason != NULL ? reason_text(app, f) : NULL,
-		.no_limits = no_limits_text(app, own->host, &fragment->requirements),
+		.no_limits = no_limits_text(own->host, &fragment->requirements),
 	};
 	if (own->place.reason == NULL)
 		row->reason = "nobody has looked for a worker yet";

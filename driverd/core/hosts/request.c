@@ -28,32 +28,25 @@ static int send_to(struct drv_host *host, struct fw_message *message)
 	return send_as(host, host->now.session, host->now.epoch, message);
 }
 
-/* How much its fragments may take together; 0: one of them has no limit. */
+/* How much its fragments may take together; 0: one of them has no limit, or nobody enforces it. */
 static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
 {
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < host->fragment_count; i++) {
-		int64_t own =
-			host->app->spec->fragments[host->fragments[i]].requirements.limit[amount];
-
-		if (own == 0)
-			return 0;
-		sum += own;
-	}
-	return sum < UINT32_MAX || fragi_amount_is_size(amount) ? sum : UINT32_MAX;
-}
-
-/* What its fragments require of the threads of each GPU, in per cent. */
-static uint32_t threads_of(const struct drv_host *host)
-{
 	const struct fragi_spec_fragment *fragments = host->app->spec->fragments;
+	const enum fragi_bound bound = fragi_amount_bound(amount);
+	const bool is_share = bound == FRAGI_BOUND_SHARE;
 	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		sum += fragments[host->fragments[i]].requirements.wanted[FRAGI_AMOUNT_GPU_THREADS];
-	sum /= FRAGI_AMOUNT_ONE;
-	return host->app->core->config.is_local ? 0 : sum < 100 ? (uint32_t)sum : 100;
+	if (bound == FRAGI_BOUND_NONE || (is_share && host->app->core->config.is_local))
+		return 0;
+	for (uint32_t i = 0; i < host->fragment_count; i++) {
+		const struct fragi_spec_requirements *own =
+			&fragments[host->fragments[i]].requirements;
+
+		if (!is_share && own->limit[amount] == 0)
+			return 0;
+		sum += is_share ? own->wanted[amount] : own->limit[amount];
+	}
+	return is_share ? fragi_amount_clamp(amount, (uint64_t)sum) : sum;
 }
 
 /* The profile of its MIG instance; empty: it has none. */
@@ -118,12 +111,10 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.may_restart = host->on_failure->policy != FRAGI_ON_FAILURE_STOP ||
 			       (!app->core->config.ends_with_app && !app->core->config.is_local),
 		.is_beside = is_beside,
-		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
-		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
-		.gpu_memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_GPU_MEMORY),
-		.gpu_threads = threads_of(host),
 		.mig = mig_of(host),
 	};
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		message.create.limits[i] = limit_of(host, (enum fragi_amount)i);
 	memcpy(message.create.data_key, app->keys.data, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->keys.variables, FW_VARIABLES_KEY_BYTES);
 	app->core->items -= (int64_t)source_bytes / 64;

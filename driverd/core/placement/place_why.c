@@ -3,12 +3,20 @@
 
 /* Why workers were not chosen, in words. */
 
+/* Why the worker offers none of the amount, where that is known; else NULL. */
+static const char *absent_text(const struct drv_place_other *other)
+{
+	return other->amount == FRAGI_AMOUNT_GPU_THREADS && other->has == 0
+		       ? "it offers no gpuThreads: workerd found no GPU or no MPS of NVIDIA when it started, or is of an older frag; on a node with a GPU start `nvidia-cuda-mps-control -d` before workerd"
+		       : NULL;
+}
+
 static const char *amount_text(struct fragi_arena *arena, const struct drv_place_other *other)
 {
 	char wanted[FRAGI_AMOUNT_TEXT], available[FRAGI_AMOUNT_TEXT], has[FRAGI_AMOUNT_TEXT];
 
-	if (other->amount == FRAGI_AMOUNT_GPU_THREADS && other->has == 0)
-		return "it offers no gpuThreads: workerd found no GPU or no MPS of NVIDIA when it started, or is of an older frag; on a node with a GPU start `nvidia-cuda-mps-control -d` before workerd";
+	if (absent_text(other) != NULL)
+		return absent_text(other);
 	return fragi_arena_printf(arena, "%s of %s %s are free, and %s are required",
 				  fragi_amount_text(other->amount, other->free, available),
 				  fragi_amount_text(other->amount, other->has, has),
@@ -74,7 +82,7 @@ const char *drv_place_missing(struct fragi_arena *arena, const char *fragments,
 
 	if (nearest == NULL || nearest->why <= DRV_WHY_NAMES_OTHERS)
 		return "no live worker names it, and none takes whatever fits";
-	if (none_has_so_much && (nearest->amount != FRAGI_AMOUNT_GPU_THREADS || nearest->has != 0))
+	if (none_has_so_much && absent_text(nearest) == NULL)
 		return fragi_arena_printf(
 			arena, "%s wants %s %s, and no worker has so much; worker %s has %s",
 			fragments, fragi_amount_text(nearest->amount, nearest->wanted, wanted),

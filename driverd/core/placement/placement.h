@@ -44,6 +44,9 @@ void drv_start_take_shares(const struct drv_host *host, struct drv_session *sess
 void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
 		       int64_t sign);
 void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign);
+/* Why the worker of a fragment does not enforce its limits; empty: it does. */
+const char *drv_start_no_limits(const struct drv_session *session,
+				const struct fragi_spec_requirements *own);
 /*
  * Makes the workers that placement looks at, for so many fragments. session_of: of each worker.
  * Returns 0 or -ENOMEM.

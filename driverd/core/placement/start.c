@@ -141,19 +141,32 @@ void drv_start_release(struct drv_app *app)
 		}
 }
 
+const char *drv_start_no_limits(const struct drv_session *session,
+				const struct fragi_spec_requirements *own)
+{
+	const char *why = "";
+
+	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+		const enum fragi_bound bound = fragi_amount_bound((enum fragi_amount)i);
+
+		if (own->limit[i] == 0)
+			continue;
+		if (bound == FRAGI_BOUND_GROUP && session->no_limits[0] != '\0')
+			return session->no_limits;
+		if (bound == FRAGI_BOUND_HOST && session->minor < FW_GPU_LIMIT_MINOR)
+			why = DRV_NO_GPU_LIMIT;
+	}
+	return why;
+}
+
 /* Limits that a worker cannot enforce are reported, once for each application. */
 static void note_limits(struct drv_app *app)
 {
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
 		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
 		const struct drv_session *session = app->fragments[f].host->now.session;
-		const int64_t *limit = fragment->requirements.limit;
-		const char *why = "";
+		const char *why = drv_start_no_limits(session, &fragment->requirements);
 
-		if (limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 && session->minor < FW_GPU_LIMIT_MINOR)
-			why = DRV_NO_GPU_LIMIT;
-		if (limit[FRAGI_AMOUNT_CPU] != 0 || limit[FRAGI_AMOUNT_MEMORY] != 0)
-			why = session->no_limits[0] != '\0' ? session->no_limits : why;
 		if (why[0] == '\0')
 			continue;
 		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),

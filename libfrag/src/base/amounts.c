@@ -11,38 +11,27 @@
 
 #include <base/units.h>
 
-#define COUNT                                                                                      \
-	{                                                                                          \
-		"4096", "not a number from 0 up", FRAGI_AMOUNT_COUNT_MAX                           \
-	}
-#define SIZE                                                                                       \
-	{                                                                                          \
-		"8 TiB", "not a valid size; write for example 512Mi or 2GB", 0                     \
-	}
-#define PERCENT                                                                                    \
-	{                                                                                          \
-		"100%", "not a whole percentage; write for example 25%", 100 * FRAGI_AMOUNT_ONE    \
-	}
+enum unit { COUNT, SIZE, PERCENT };
+enum time { START, SURVEY };
 
 static const struct {
-	const char *name;
-	struct {
-		const char *max, *flaw;
-		int64_t count_max; /* 0: it is a size */
-	} kind;
-} amounts[FRAGI_AMOUNTS] = {
-	[FRAGI_AMOUNT_CPU] = {"cpu", COUNT},
-	[FRAGI_AMOUNT_GPU] = {"gpu", COUNT},
-	[FRAGI_AMOUNT_MEMORY] = {"memory", SIZE},
-	[FRAGI_AMOUNT_SHARED_MEMORY] = {"sharedMemory", SIZE},
-	[FRAGI_AMOUNT_GPU_MEMORY] = {"gpuMemory", SIZE},
-	[FRAGI_AMOUNT_GPU_THREADS] = {"gpuThreads", PERCENT},
+	const char *max_text, *flaw;
+	int64_t max;
+} units[] = {
+	[COUNT] = {"4096", "not a number from 0 up", FRAGI_AMOUNT_COUNT_MAX},
+	[SIZE] = {"8 TiB", "not a valid size; write for example 512Mi or 2GB",
+		  FRAGI_AMOUNT_BYTES_MAX},
+	[PERCENT] = {"100%", "not a whole percentage; write for example 25%",
+		     100 * FRAGI_AMOUNT_ONE},
 };
 
-static bool is_percent(enum fragi_amount amount)
-{
-	return amount == FRAGI_AMOUNT_GPU_THREADS;
-}
+#define ROW(NAME, name, UNIT, BOUND, TIME) {name, UNIT, FRAGI_BOUND_##BOUND, TIME},
+static const struct {
+	const char *name;
+	enum unit unit;
+	enum fragi_bound bound;
+	enum time time;
+} amounts[FRAGI_AMOUNTS] = {FRAGI_AMOUNT_LIST(ROW)};
 
 const char *fragi_amount_name(enum fragi_amount amount)
 {
@@ -51,17 +40,34 @@ const char *fragi_amount_name(enum fragi_amount amount)
 
 const char *fragi_amount_max(enum fragi_amount amount)
 {
-	return amounts[amount].kind.max;
+	return units[amounts[amount].unit].max_text;
 }
 
-bool fragi_amount_is_size(enum fragi_amount amount)
+bool fragi_amount_is_count(enum fragi_amount amount)
 {
-	return amounts[amount].kind.count_max == 0;
+	return amounts[amount].unit == COUNT;
+}
+
+enum fragi_bound fragi_amount_bound(enum fragi_amount amount)
+{
+	return amounts[amount].bound;
+}
+
+bool fragi_amount_is_surveyed(enum fragi_amount amount)
+{
+	return amounts[amount].time == SURVEY;
+}
+
+int64_t fragi_amount_clamp(enum fragi_amount amount, uint64_t value)
+{
+	const int64_t max = units[amounts[amount].unit].max;
+
+	return value < (uint64_t)max ? (int64_t)value : max;
 }
 
 const char *fragi_amount_flaw(enum fragi_amount amount)
 {
-	return amounts[amount].kind.flaw;
+	return units[amounts[amount].unit].flaw;
 }
 
 enum fragi_amount fragi_amount_named(const char *name, size_t length)
@@ -71,6 +77,14 @@ enum fragi_amount fragi_amount_named(const char *name, size_t length)
 		    strncmp(amounts[i].name, name, length) == 0)
 			return (enum fragi_amount)i;
 	return FRAGI_AMOUNTS;
+}
+
+const char *fragi_amount_names(void)
+{
+#define NAMED(NAME, name, UNIT, BOUND, TIME) ", " name
+	static const char names[] = FRAGI_AMOUNT_LIST(NAMED);
+
+	return names + strlen(", ");
 }
 
 /* A whole number, as MPS takes it. */
@@ -94,7 +108,7 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 	int64_t whole;
 	int r;
 
-	if (fragi_amount_is_size(amount)) {
+	if (amounts[amount].unit == SIZE) {
 		r = fragi_parse_size(text, &bytes);
 		if (r < 0)
 			return r;
@@ -103,14 +117,14 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 		*out = (int64_t)bytes;
 		return 0;
 	}
-	if (is_percent(amount))
+	if (amounts[amount].unit == PERCENT)
 		return parse_percent(text, out);
 	r = fragi_parse_f64(text, &number);
 	if (r < 0)
 		return r;
 	if (!isfinite(number) || number < 0)
 		return -EINVAL;
-	if (number * (double)FRAGI_AMOUNT_ONE > (double)amounts[amount].kind.count_max)
+	if (number * (double)FRAGI_AMOUNT_ONE > (double)FRAGI_AMOUNT_COUNT_MAX)
 		return -ERANGE;
 	whole = (int64_t)(number * (double)FRAGI_AMOUNT_ONE);
 	rest = number * (double)FRAGI_AMOUNT_ONE - (double)whole;
@@ -121,19 +135,19 @@ int fragi_amount_parse(enum fragi_amount amount, const char *text, int64_t *out)
 const char *fragi_amount_text(enum fragi_amount amount, int64_t value,
 			      char out[static FRAGI_AMOUNT_TEXT])
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	static const char *const steps[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	double scaled = (double)value;
-	size_t unit = 0;
+	size_t step = 0;
 
-	if (!fragi_amount_is_size(amount)) {
+	if (amounts[amount].unit != SIZE) {
 		snprintf(out, FRAGI_AMOUNT_TEXT, "%.10g%s", scaled / (double)FRAGI_AMOUNT_ONE,
-			 is_percent(amount) ? "%" : "");
+			 amounts[amount].unit == PERCENT ? "%" : "");
 		return out;
 	}
-	while (unit + 1 < FRAG_COUNT_OF(units) && scaled >= 1024) {
+	while (step + 1 < FRAG_COUNT_OF(steps) && scaled >= 1024) {
 		scaled /= 1024;
-		unit++;
+		step++;
 	}
-	snprintf(out, FRAGI_AMOUNT_TEXT, "%.4g %s", scaled, units[unit]);
+	snprintf(out, FRAGI_AMOUNT_TEXT, "%.4g %s", scaled, steps[step]);
 	return out;
 }

@@ -9,18 +9,31 @@
 #include <base/diag.h>
 
 /*
- * What a worker has and a fragment requires. Cores and GPUs are counted in thousandths, threads of
- * GPUs in thousandths of a percent, memory in bytes; no amount is beyond its maximum, so the sum of
- * a million of them fits into 64 bits.
+ * What a worker has and a fragment requires: X(NAME, name, UNIT, BOUND, TIME).
+ * - name: as graphs and --inventory call it
+ * - UNIT: COUNT is in thousandths, PERCENT in thousandths of a percent, SIZE in bytes; no amount is
+ *   beyond the maximum of its unit, so the sum of a million of them fits into 64 bits
+ * - BOUND: what a host gets of it (enum fragi_bound)
+ * - TIME: a worker knows it from its START, or after a SURVEY of GPUs; then beats carry it
+ * GPU_THREADS are those of each GPU: what MPS lets a process use.
  */
-enum fragi_amount {
-	FRAGI_AMOUNT_CPU,
-	FRAGI_AMOUNT_GPU,
-	FRAGI_AMOUNT_MEMORY,
-	FRAGI_AMOUNT_SHARED_MEMORY,
-	FRAGI_AMOUNT_GPU_MEMORY,
-	FRAGI_AMOUNT_GPU_THREADS, /* of each GPU: what MPS lets a process use */
-	FRAGI_AMOUNTS
+#define FRAGI_AMOUNT_LIST(X)                                                                       \
+	X(CPU, "cpu", COUNT, GROUP, START)                                                         \
+	X(GPU, "gpu", COUNT, NONE, SURVEY)                                                         \
+	X(MEMORY, "memory", SIZE, GROUP, START)                                                    \
+	X(SHARED_MEMORY, "sharedMemory", SIZE, NONE, START)                                        \
+	X(GPU_MEMORY, "gpuMemory", SIZE, HOST, SURVEY)                                             \
+	X(GPU_THREADS, "gpuThreads", PERCENT, SHARE, START)
+
+#define FRAGI_AMOUNT_ENUM(NAME, name, UNIT, BOUND, TIME) FRAGI_AMOUNT_##NAME,
+enum fragi_amount { FRAGI_AMOUNT_LIST(FRAGI_AMOUNT_ENUM) FRAGI_AMOUNTS };
+#undef FRAGI_AMOUNT_ENUM
+
+enum fragi_bound {
+	FRAGI_BOUND_NONE,  /* as much as there is: nobody enforces its limit */
+	FRAGI_BOUND_GROUP, /* its limit, which the worker's control groups enforce */
+	FRAGI_BOUND_HOST,  /* ... the host itself enforces */
+	FRAGI_BOUND_SHARE, /* what its fragments require: it has no limit beside */
 };
 #define FRAGI_AMOUNT_ONE INT64_C(1000)                   /* core, GPU, percent */
 #define FRAGI_AMOUNT_COUNT_MAX (4096 * FRAGI_AMOUNT_ONE) /* cores, GPUs */
@@ -31,9 +44,16 @@ enum fragi_amount {
 FRAGI_API const char *fragi_amount_name(enum fragi_amount amount);
 /* The maximum for people: "4096", "8 TiB", "100%". */
 FRAGI_API const char *fragi_amount_max(enum fragi_amount amount);
-FRAGI_API bool fragi_amount_is_size(enum fragi_amount amount);
+FRAGI_API bool fragi_amount_is_count(enum fragi_amount amount);
+FRAGI_API enum fragi_bound fragi_amount_bound(enum fragi_amount amount);
+/* Whether it is known only after a survey of GPUs. */
+FRAGI_API bool fragi_amount_is_surveyed(enum fragi_amount amount);
+/* The value, or the maximum if it is beyond that. */
+FRAGI_API int64_t fragi_amount_clamp(enum fragi_amount amount, uint64_t value);
 /* Returns the one of that name, or FRAGI_AMOUNTS. */
 FRAGI_API enum fragi_amount fragi_amount_named(const char *name, size_t length);
+/* "cpu, gpu, memory, ..." */
+FRAGI_API const char *fragi_amount_names(void);
 /* What a valid one is, for people: "not a valid size; write for example 512Mi or 2GB". */
 FRAGI_API const char *fragi_amount_flaw(enum fragi_amount amount);
 /*

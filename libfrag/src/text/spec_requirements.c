@@ -50,7 +50,7 @@ static void read_amounts(struct fragi_builder *builder, const struct fragi_node 
 	snprintf(key, sizeof(key), "%sLimit", name);
 	limit = fragi_node_get(map, key);
 	if (wanted != NULL && read_amount(builder, wanted, subject, amount, &value)) {
-		if (value == 0 && amount == FRAGI_AMOUNT_GPU_THREADS)
+		if (value == 0 && fragi_amount_bound(amount) == FRAGI_BOUND_SHARE)
 			fragi_builder_error(
 				builder, wanted, subject,
 				"%s is 0%%, with which nothing runs; leave it out for no share",
