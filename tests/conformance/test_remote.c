@@ -512,5 +512,14 @@ Test(remote, messages_that_a_liar_does_not_receive_are_bounded, .init = set_envi
 		count++;
 	cr_expect_eq(count, 16, "%u messages of 2 MiB wait", count);
 	cr_expect_eq(atomic_load(&pair.lost[0]), 0);
+	/* As fragi_remote_destroy, which may free the tx before the lock is free. */
+	fragi_pump_lock(pair.pump[0]);
+	sender->closing = pair.remote[0]->endpoints_closing = true;
+	sender->transport->ops->close(sender->base, true);
+	while (!sender->stopped)
+		fragi_remote_pump_ops.progress(pair.remote[0], fragi_now_ns());
+	cr_expect_eq(tx->under_way, 0);
+	cr_expect_not(atomic_load(&tx->kicked));
+	fragi_pump_unlock(pair.pump[0]);
 	pair_close(&pair);
 }

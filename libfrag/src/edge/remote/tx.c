@@ -328,10 +328,11 @@ static uint32_t most_under_way(const struct fragi_remote_endpoint *endpoint, uin
 	return endpoint->transport->transport->lends ? UINT32_MAX : 4 * window;
 }
 
+/* An endpoint that is being closed sends nothing more, and the tx may be freed before a kick. */
 void fragi_remote_tx_on_sent(struct fragi_remote_tx *tx)
 {
 	if (__builtin_expect(tx->under_way-- >= tx->under_way_max, 0) &&
-	    !atomic_exchange(&tx->kicked, true))
+	    !tx->edge.endpoint->closing && !atomic_exchange(&tx->kicked, true))
 		fragi_pump_submit(fragi_remote_of(tx->edge.endpoint)->config.pump, &tx->kick);
 }
 
