@@ -100,7 +100,6 @@ void video_gpu_crop(AVFrame *frame)
 			(top >> plane) * (size_t)frame->linesize[plane] + left * element;
 	frame->width -= (int)left;
 	frame->height -= (int)top;
-	frame->crop_left = frame->crop_top = 0;
 }
 
 static void keep(void *opaque, uint8_t *data)
