@@ -172,10 +172,15 @@ static int take_instance(struct wrk_gpu_share *share, const struct fw_message *c
 		if (one->users != 0 || strcmp(one->profile, profile) != 0)
 			continue;
 		one->lock_fd = lock(one->uuid);
-		if (one->lock_fd < 0) {
+		if (one->lock_fd == -EADDRINUSE) {
 			elsewhere++;
 			continue;
 		}
+		if (one->lock_fd < 0)
+			return frag_err_set(
+				err, one->lock_fd,
+				"cannot start a host: its MIG instance %s cannot be reserved, because workerd can open no socket: %s",
+				profile, frag_strerror(one->lock_fd));
 		one->users = 1;
 		one->run = create->run;
 		one->host = create->host;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -157,6 +158,26 @@ Test(gpu_share, workers_of_one_machine_see_what_others_have_given_away)
 	wrk_gpu_share_fini(&other);
 	gets(&one, 1, 2, "1g.10gb", uuid('b'), &second);
 	wrk_gpu_share_fini(&one);
+}
+
+/* What keeps a worker from looking is not taken for another worker. */
+Test(gpu_share, a_socket_that_cannot_be_made_is_no_instance_in_use)
+{
+	struct wrk_gpu_share share = {0};
+	struct rlimit files, none;
+	uint32_t instance;
+
+	cr_assert_eq(wrk_gpu_share_offer(&share, parts), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = files;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	is_refused(
+		&share, (struct fw_host_create){.mig = "1g.10gb"}, -EMFILE,
+		"cannot start a host: its MIG instance 1g.10gb cannot be reserved, because workerd can open no socket: Too many open files (raise the limit: ulimit -n)");
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	gets(&share, 1, 1, "1g.10gb", uuid('a'), &instance);
+	wrk_gpu_share_fini(&share);
 }
 
 Test(gpu_share, hello_has_the_number_of_each_profile)
