@@ -181,7 +181,7 @@ OTHERS = {
     "sharedMemory": ref("size"),
     "sharedMemoryLimit": ref("size"),
     "gpuThreads": {"anyOf": [{"type": "string", "pattern": r"^([1-9][0-9]?|100)%$"}, ARGUMENT]},
-    "mig": {"anyOf": [{"type": "string", "pattern": r"^([1-9][0-9]*c\.)?[1-9][0-9]*g\.[1-9][0-9]*gb([+-][a-z.]+)*$"}, ARGUMENT]},
+    "mig": {"anyOf": [{"type": "string", "pattern": r"^([1-9][0-9]*c\.)?[1-9][0-9]*g\.[1-9][0-9]*gb([+-][a-z]+(\.[a-z]+)*)*$"}, ARGUMENT]},
     "policy": ref("policy"),
     ("`scheduler`", "type"): ref("scheduler_type"),
     "near": one_or_many(SCALAR),

@@ -122,6 +122,21 @@ static const char *after_number(const char *text, const char *unit)
 	return text + digits + strlen(unit);
 }
 
+/* Behind the memory: "+me", "+me.all", "-me". Returns the end of one, or NULL: there is none. */
+static const char *after_attribute(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+	size_t length;
+
+	if (*text != '+' && *text != '-')
+		return NULL;
+	do {
+		length = strspn(++text, letters);
+		text += length;
+	} while (length > 0 && *text == '.');
+	return length > 0 ? text : NULL;
+}
+
 bool fragi_mig_profile_is_valid(const char *profile)
 {
 	const char *at = after_number(profile, "c."); /* a part of an instance */
@@ -129,9 +144,9 @@ bool fragi_mig_profile_is_valid(const char *profile)
 	at = after_number(at != NULL ? at : profile, "g.");
 	if (at != NULL)
 		at = after_number(at, "gb");
-	return at != NULL && (*at == '\0' || *at == '+' || *at == '-') &&
-	       strlen(profile) < FRAGI_MIG_PROFILE_MAX &&
-	       at[strspn(at, "+-.abcdefghijklmnopqrstuvwxyz")] == '\0';
+	while (at != NULL && *at != '\0')
+		at = after_attribute(at);
+	return at != NULL && strlen(profile) < FRAGI_MIG_PROFILE_MAX;
 }
 
 /* An instance is a GPU of its own: what else is required of GPUs cannot be meant of it. */
