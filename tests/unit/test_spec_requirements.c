@@ -127,6 +127,23 @@ Test(spec_requirements, wrong_parts_of_gpus_are_refused)
 		"app.yaml:21:62: h6.requirements: gpuThreads \"1000%\" is more than a worker can have; write at most 100%\n");
 }
 
+/* The sum of what fragments near one another require; the ones beside them do not count. */
+Test(spec_requirements, fragments_that_are_near_require_no_more_than_a_worker_can_have)
+{
+	bad_graph(
+		&(const struct graph_text){
+			HEAD "  f1: {" OPS ", requirements: {gpuThreads: 60%, memory: 8Ti}}\n"
+			     "  f2: {" OPS ", requirements: {gpuThreads: 40%, near: f1}}\n"
+			     "  f3: {" OPS ", requirements: {gpuThreads: 100%, memory: 8Ti}}\n"
+			     "  f4: {" OPS
+			     ", requirements: {gpuThreads: 1%, memory: 1, near: f2}}\n"
+			     "  f5: {" OPS ", requirements: {gpuThreads: 1%, near: f1}}\n"
+			     "  f6: {" OPS ", requirements: {cpu: 4096, near: f7}}\n"
+			     "  f7: {" OPS ", requirements: {gpu: 4096}}\n"},
+		"app.yaml:7:35: f4: requirements: with its memory those of the fragments that near puts on its worker come to more than 8 TiB, which no worker has; require less, or remove near\n"
+		"app.yaml:7:35: f4: requirements: with its gpuThreads those of the fragments that near puts on its worker come to more than 100%, which no worker has; require less, or remove near\n");
+}
+
 Test(spec_requirements, instances_have_hosts_of_their_own)
 {
 	struct fragi_spec *spec = good_graph(&(const struct graph_text){

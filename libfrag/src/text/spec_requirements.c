@@ -401,6 +401,39 @@ static void check_shares(struct fragi_builder *builder)
 	fragi_strmap_fini(&hosts);
 }
 
+static bool is_within(enum fragi_amount amount, int64_t sum)
+{
+	return sum <= fragi_amount_clamp(amount, (uint64_t)sum);
+}
+
+/* Fragments that are near one another have one worker, with the sum of what they require. */
+static void check_sums(struct fragi_builder *builder)
+{
+	const struct fragi_spec *spec = builder->spec;
+	int64_t(*sums)[FRAGI_AMOUNTS] =
+		fragi_builder_alloc(builder, spec->fragment_count, sizeof(*sums));
+	struct fragi_spec_group group = {0};
+
+	builder->no_memory = builder->no_memory || fragi_spec_group(spec, &group) < 0;
+	for (size_t f = 0; sums != NULL && group.of != NULL && f < spec->fragment_count; f++) {
+		const struct fragi_spec_fragment *own = &spec->fragments[f];
+
+		for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+			const enum fragi_amount amount = (enum fragi_amount)i;
+			int64_t *sum = &sums[group.of[f]][i];
+			const bool was_within = is_within(amount, *sum);
+
+			*sum += own->requirements.wanted[i];
+			if (was_within && !is_within(amount, *sum))
+				fragi_builder_error(
+					builder, own->requirements.place, own->name,
+					"requirements: with its %s those of the fragments that near puts on its worker come to more than %s, which no worker has; require less, or remove near",
+					fragi_amount_name(amount), fragi_amount_max(amount));
+		}
+	}
+	fragi_spec_group_fini(&group);
+}
+
 /* What a fragment requires of GPUs that are no instances; FRAGI_AMOUNTS: nothing. */
 static enum fragi_amount gpu_amount_of(const struct fragi_spec_requirements *own)
 {
@@ -454,12 +487,13 @@ static void check_instances(struct fragi_builder *builder)
 void fragi_spec_check_requirements(struct fragi_builder *builder)
 {
 	const struct fragi_spec *spec = builder->spec;
-	bool has_apart = false;
+	bool has_apart = false, has_near = false;
 
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		const struct fragi_spec_requirements *own = &spec->fragments[i].requirements;
 
 		has_apart = has_apart || own->apart_count > 0;
+		has_near = has_near || own->near_count > 0;
 		for (size_t k = 0; k < own->near_count; k++)
 			check_other(builder, &spec->fragments[i], own->near[k], "near");
 		for (size_t k = 0; k < own->apart_count; k++)
@@ -467,6 +501,8 @@ void fragi_spec_check_requirements(struct fragi_builder *builder)
 	}
 	if (has_apart)
 		check_contradictions(builder);
+	if (has_near)
+		check_sums(builder);
 	check_shares(builder);
 	check_instances(builder);
 }
