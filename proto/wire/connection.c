@@ -57,7 +57,7 @@ struct fw_connection {
 	int handles; /* that libuv still has */
 	bool closing, finishing;
 	bool excused;    /* a deadline passed while this process did not run */
-	bool understood; /* a whole message has come */
+	bool understood; /* a whole message has come, right or wrong */
 	bool ready;      /* the peer has proven who it is, as far as it must */
 	bool has_user;
 	uid_t user; /* of the peer, with has_user */
@@ -243,10 +243,10 @@ static void take_bytes(struct fw_connection *c, const uint8_t *bytes, size_t siz
 		if (r <= 0)
 			break;
 		r = fw_decode(envelope, envelope_size, &message, &err);
-		if (r == 0) {
+		if (r == 0 || fragi_err_failure(&err) == FRAGI_FAILURE_PROTOCOL)
 			c->understood = true;
+		if (r == 0)
 			c->ops->message(c, message, c->arg);
-		}
 	}
 	if (r < 0)
 		fail_by_bytes(c, r, err.text[0] != '\0' ? err.text : frag_strerror(r));

@@ -55,8 +55,9 @@ static void unpack_free(void *arg, void *memory)
 
 static void failed(struct decoder *d, const char *flaw)
 {
-	d->error = frag_err_set(d->err, -EBADMSG, "a %s message holds %s",
-				fw_kind_name(d->decoded->message.kind), flaw);
+	d->error = fragi_err_fail(d->err, FRAGI_FAILURE_PROTOCOL, NULL, -EBADMSG,
+				  "a %s message holds %s", fw_kind_name(d->decoded->message.kind),
+				  flaw);
 }
 
 static void *get_memory(struct decoder *d, size_t size)
