@@ -12,7 +12,9 @@ int fpy_raise(int code, const struct frag_err *err, const char *what)
 
 	if (PyErr_Occurred() != NULL)
 		return -1;
-	if (err != NULL && err->line > 0 && err->file[0] != '\0')
+	if (err != NULL && err->line == 0 && err->file[0] != '\0')
+		snprintf(sentence, sizeof(sentence), "%s: %s", err->file, text);
+	else if (err != NULL && err->line > 0 && err->file[0] != '\0')
 		snprintf(sentence, sizeof(sentence), "%s:%d:%d: %s", err->file, err->line,
 			 err->column, text);
 	else if (text != frag_strerror(code) || what[0] == '\0')

@@ -326,6 +326,11 @@ class Graphs(unittest.TestCase):
     def test_what_is_refused(self):
         self.refused(self.graph, "10", sets=["app.tx.step=11"])
         self.refused(
+            self.graph,
+            "--set none: not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE",
+            sets=["none"],
+        )
+        self.refused(
             self.graph.replace("first: 3", "furst: 3"), 'unknown parameter "furst"', '"first"'
         )
         self.refused(self.graph.replace("first: 3", "first: x"), "first")
