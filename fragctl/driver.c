@@ -448,7 +448,8 @@ static int connect_to(struct ctl_driver *driver)
 			      "gave up after %s (--timeout): the driver at %s %s%s",
 			      driver->timeout_text, driver->where,
 			      is_silent ? "" : "refused: ", is_silent ? silence : driver->why);
-	if (driver->is_denied)
+	/* One that has a key was refused because of that. */
+	if (driver->is_denied && (driver->tls == NULL || !is_refused(driver)))
 		return refuse(
 			driver, FRAGI_FAILURE_USER_REFUSED,
 			"you have no permission for a driver at port %u of this machine, if there is one: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",

@@ -198,16 +198,19 @@ class TwoUsers(cluster.ClusterTest):
         asks("127.0.0.1:1", 5, denied % 1)
         os.chmod(folder, 0o711)
         asks("127.0.0.1:1", 3, "there is no driver at 127.0.0.1:1: ")
-        keys, own = self.path("frag.key"), self.path("own.key")
-        self.assertEqual(self.start("fragctl", "key", "new", keys).wait(), 0)
+        keys, own, other = self.path("frag.key"), self.path("own.key"), self.path("other.key")
+        for key in (keys, other):
+            self.assertEqual(self.start("fragctl", "key", "new", key).wait(), 0)
         shutil.copy(keys, own)
-        os.chown(own, NOBODY, NOBODY)
+        for key in (own, other):
+            os.chown(key, NOBODY, NOBODY)
         d = self.driver(self.app, "-v", "--key-file", keys, env={"RUNTIME_DIRECTORY": folder})
         d.wait_line("for clients of this machine")
         for mode in (0o711, 0o700):
             os.chmod(folder, mode)
             asks(self.address, 5, denied % self.tcp()[1])
             asks(self.address, 0, "", "--key-file", own)
+            asks(self.address, 5, "the driver at %s refused: " % self.address, "--key-file", other)
 
     def test_a_folder_that_somebody_else_made_first_keeps_nobody_from_his_driver(self):
         user = 10000 + os.getpid() % 50000  # another run of this test has another one
