@@ -46,6 +46,20 @@ static void expect_cause(const struct fw_looked *window)
 	fragi_arena_fini(&arena);
 }
 
+/* Nothing is measured of what waits, and why it waits is known: that is the cause. */
+WORLD_TEST(driver_look, the_cause_of_what_waits_is_what_it_waits_for, world_init)
+{
+	app(w, TWO_FRAGMENTS(", requirements: {gpu: 1}", ""));
+	look(w, CLIENT, "app", 0, false);
+	pass_beating(w, SECOND, CLIENT, CLIENT);
+	cr_expect_str_eq(looked(w, CLIENT)->look.cause, "it waits for f1, f2");
+	hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n"});
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_str_eq(
+		looked(w, CLIENT)->look.cause,
+		"it waits for f1: f1 wants 1 gpu, and no worker has so much; worker a has 0");
+}
+
 WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 {
 	const struct fw_looked *window;

@@ -143,8 +143,20 @@ static const struct drv_app *next_app(const struct drv_core *core, const struct 
 	return NULL;
 }
 
+/* "it waits for f1: no worker fits f1; ..."; NULL: it waits for no worker. */
+static const char *waits_text(const struct drv_app *app)
+{
+	const char *why = drv_start_why_missing(app);
+
+	if (app->state != DRV_APP_WAITING || app->placing.missing[0] == '\0')
+		return NULL;
+	return drv_text(app->core, "it waits for %s%s%s", app->placing.missing,
+			why != NULL ? ": " : "", why != NULL ? why : "");
+}
+
 /* Returns 0 or -ENOMEM. */
-static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
+static int find_cause(const struct drv_app *app, struct fw_looked *looked,
+		      struct fragi_arena *arena)
 {
 	struct fragi_cause cause;
 
@@ -155,6 +167,8 @@ static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
 	/* under NONE it names what bounds the rate, if anything does */
 	if (cause.kind != FRAGI_CAUSE_NONE || cause.op != FRAGI_LOOK_NONE)
 		looked->look.cause = cause.sentence;
+	if (cause.kind == FRAGI_CAUSE_UNMEASURED && waits_text(app) != NULL)
+		looked->look.cause = waits_text(app);
 	looked->cause = cause.kind;
 	looked->op = cause.op;
 	looked->flow = cause.flow;
@@ -228,7 +242,7 @@ static int make_tables(const struct drv_app *app, const struct drv_window *windo
 	looked->is_last = is_last;
 	if (drv_view_look(app, &at->past, window->length_ns, window->rows, arena, &looked->look) <
 		    0 ||
-	    find_cause(looked, arena) < 0)
+	    find_cause(app, looked, arena) < 0)
 		return -ENOMEM;
 	if (window->at_once)
 		forget_window(&looked->look);

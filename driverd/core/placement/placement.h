@@ -23,6 +23,8 @@ bool drv_start_is_due(struct drv_app *app);
  * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
  */
 int drv_start_place(struct drv_app *app);
+/* Why no worker takes what WAITING waits for; NULL: that is not known. */
+const char *drv_start_why_missing(const struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
 /*
  * Why the next run of an application would find no place when this one has ended, because a worker

@@ -558,13 +558,18 @@ void drv_start_timed_out(struct drv_app *app)
 		drv_set(core, &app->timers.start, core->now_ns + core->config.beat_ns);
 }
 
+const char *drv_start_why_missing(const struct drv_app *app)
+{
+	const char *waiting = about_waiting(app);
+
+	return waiting != NULL ? waiting : app->placing.nearest;
+}
+
 void drv_start_log_missing(struct drv_app *app)
 {
 	size_t count = app->core->session_count - app->core->client_count;
-	const char *waiting = about_waiting(app);
+	const char *waiting = drv_start_why_missing(app);
 
-	if (waiting == NULL)
-		waiting = app->placing.nearest;
 	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 		"waiting for a worker for %s (%zu worker%s here)%s%s", app->placing.missing, count,
 		count == 1 ? "" : "s", waiting != NULL ? "; " : "", waiting != NULL ? waiting : "");
