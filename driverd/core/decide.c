@@ -110,10 +110,8 @@ static enum drv_work find_workers(struct drv_app *app)
 	app->workers_changed = false;
 	if (app->host_count != 0)
 		return DRV_CHANGED;
-	if (app->end >= DRV_END_FAILED || drv_timer_is_set(&app->timers.phase))
-		return DRV_WAITS;
-	drv_start_log_missing(app);
-	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
+	if (app->end < DRV_END_FAILED)
+		drv_start_log_missing(app);
 	return DRV_WAITS;
 }
 

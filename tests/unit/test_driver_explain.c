@@ -175,6 +175,26 @@ WORLD_TEST(driver_explain, what_is_not_there, world_init)
 	cr_expect_eq(w->closed_count, 1, "only clients ask");
 }
 
+/* Also of a worker that comes after the first line, as each of fragctl run --workers does. */
+WORLD_TEST(driver_explain, the_log_says_soon_why_a_worker_that_has_come_is_not_given_it, world_init)
+{
+	static const char line[] =
+		"waiting for a worker for f1 (1 worker here); f1 wants 1 gpu, and no worker has so much; worker a has 0";
+
+	app(w, wants_two);
+	pass(w, 100 * MS);
+	comes(w, 1, "a", 0);
+	pass_beating(w, 900 * MS, 1, 1);
+	cr_expect_null(strstr(w->log, line), "others may come");
+	pass_beating(w, 200 * MS, 1, 1);
+	cr_expect_not_null(strstr(w->log, line), "%s", w->log);
+	w->log[0] = '\0';
+	pass_beating(w, 9 * SECOND, 1, 1);
+	cr_expect_null(strstr(w->log, line), "once in 10 s");
+	pass_beating(w, 2 * SECOND, 1, 1);
+	cr_expect_not_null(strstr(w->log, line));
+}
+
 WORLD_TEST(driver_explain, an_application_that_ends_gives_back_what_it_took, world_init)
 {
 	char text[sizeof(wants_two) + 16];

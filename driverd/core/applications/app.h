@@ -101,6 +101,7 @@ struct drv_placing {
 	const char *nearest; /* why the first of those without a worker has none; in the arena */
 	char missing[512];   /* what WAITING waits for */
 	bool is_cut;         /* it does not name all */
+	bool is_explained;   /* a line has said why, or soon does */
 	int64_t again_ns;    /* when the next attempt may be made */
 };
 

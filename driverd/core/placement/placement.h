@@ -25,6 +25,7 @@ bool drv_start_is_due(struct drv_app *app);
 int drv_start_place(struct drv_app *app);
 /* Why no worker takes what WAITING waits for; NULL: that is not known. */
 const char *drv_start_why_missing(const struct drv_app *app);
+/* Logs what is waited for, now and then, and once more soon after the reason is known. */
 void drv_start_log_missing(struct drv_app *app);
 /*
  * Why the next run of an application would find no place when this one has ended, because a worker

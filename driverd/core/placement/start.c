@@ -9,6 +9,9 @@
 #include <base/alloc.h>
 #include <base/strmap.h>
 
+/* From a worker's coming to why it is not chosen: others may come, or find their GPUs. */
+#define EXPLAIN_NS ((int64_t)1000000000)
+
 /*
  * The start of an application: its fragments are placed on workers, as hosts; and what is reported
  * when that, or a host's answer, takes too long.
@@ -567,10 +570,21 @@ const char *drv_start_why_missing(const struct drv_app *app)
 
 void drv_start_log_missing(struct drv_app *app)
 {
-	size_t count = app->core->session_count - app->core->client_count;
-	const char *waiting = drv_start_why_missing(app);
+	struct drv_core *core = app->core;
+	struct drv_timer *timer = &app->timers.phase;
+	const int64_t soon_ns = core->now_ns + EXPLAIN_NS;
+	const char *why = drv_start_why_missing(app);
+	const bool is_new = why != NULL && !app->placing.is_explained;
+	size_t count = core->session_count - core->client_count;
 
-	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
+	app->placing.is_explained |= is_new;
+	if (drv_timer_is_set(timer)) {
+		if (is_new && timer->at_ns > soon_ns)
+			drv_set(core, timer, soon_ns);
+		return;
+	}
+	drv_log(core, FRAGI_LOG_INFO, app->spec->application,
 		"waiting for a worker for %s (%zu worker%s here)%s%s", app->placing.missing, count,
-		count == 1 ? "" : "s", waiting != NULL ? "; " : "", waiting != NULL ? waiting : "");
+		count == 1 ? "" : "s", why != NULL ? "; " : "", why != NULL ? why : "");
+	drv_set(core, timer, core->now_ns + core->config.report_missing_ns);
 }
