@@ -202,7 +202,7 @@ Test(driver_session, a_key_serves_its_role_only)
 	}
 }
 
-/* Nor does a certificate, or a user without the role; no worker comes over the unix socket. */
+/* Of keys, certificates, users and the unix socket, over which no worker comes. */
 Test(driver_session, who_may_not_join_is_told_what_is_wrong)
 {
 	static const struct {
