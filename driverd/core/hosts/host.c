@@ -177,9 +177,7 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 	const struct fw_failure *failure = &message->result.failure;
 
 	/* An adopted host was asked to start by the driver before. */
-	bool asked_by_earlier = host->now.is_adopted && message->kind == FW_HOST_STARTED &&
-				host->now.state >= DRV_HOST_RUNNING &&
-				host->now.state <= DRV_HOST_DONE;
+	bool asked_by_earlier = host->now.is_adopted && message->kind == FW_HOST_STARTED;
 
 	if (host->now.state != during && !asked_by_earlier) {
 		out_of_turn(host, message);

@@ -106,8 +106,7 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 	struct drv_core *core = host->app->core;
 
 	*out_session = NULL;
-	*out_place =
-		(struct drv_place){.worker = -1, .reason = drv_candidate_worker_obstacle(host)};
+	*out_place = (struct drv_place){.reason = drv_candidate_worker_obstacle(host)};
 	return out_place->reason != NULL
 		       ? 0
 		       : drv_candidate_find(host, &core->actions->arena, out_session, out_place);

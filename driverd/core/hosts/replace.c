@@ -513,7 +513,7 @@ static int64_t next_look(const struct drv_host *host)
 	bool waits = r->phase == DRV_PHASE_STARTING && r->at_ns > host->app->core->now_ns &&
 		     (host->now.state == DRV_HOST_PLACED || host->now.state == DRV_HOST_GONE);
 
-	return waits && r->at_ns < r->until_ns ? r->at_ns : r->until_ns;
+	return waits ? r->at_ns : r->until_ns; /* it was asked for nothing yet */
 }
 
 enum drv_work drv_replace_work(struct drv_app *app)
