@@ -499,6 +499,7 @@ struct table {
 	struct fw_port port;
 	uint32_t address_bytes;
 	const char *transport, *detail;
+	struct fw_failure *error; /* NULL: it is prepared */
 };
 
 static inline struct table table_of(const char *fragment, bool sends)
@@ -529,7 +530,9 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 	struct fw_address address = {table->transport, "address", table->address_bytes,
 				     table->detail};
 
-	message.prepared = (struct fw_host_prepared){.ok = true,
+	message.prepared = (struct fw_host_prepared){.ok = table->error == NULL,
+						     .errors = table->error,
+						     .error_count = table->error != NULL,
 						     .fragments = &fragment,
 						     .fragment_count = 1,
 						     .pools = table->pool_names,

@@ -42,6 +42,27 @@ WORLD_TEST(driver_adopt, where_leases_last_is_kept_when_their_run_ends, NULL)
 	comes_back(w);
 }
 
+/* The same of a run that this driver has adopted. */
+WORLD_TEST(driver_adopt, where_leases_last_is_kept_of_what_was_adopted, comes_back)
+{
+	hello_reporting(w, 1, 1);
+	hello_reporting(w, 2, 1);
+	say_running(w, 1, 1, leased);
+	say_reported(w, 1);
+	say_running(w, 2, 2, leased);
+	say_reported(w, 2);
+	others_may_come(w);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	w->kept_count = 0;
+	strcpy(w->placed, "none");
+	lose(w, 1); /* f1 has no lease, so that is the end of it */
+	lose(w, 2);
+	written(w);
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_str_eq(w->placed, "a\nb\n");
+}
+
 /* The same for a run that is given up before its workers have come. */
 WORLD_TEST(driver_adopt, that_leases_may_last_is_kept_of_what_is_given_up, NULL)
 {

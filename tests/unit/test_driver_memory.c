@@ -62,6 +62,34 @@ static void live_again(struct world *w)
 	speaking_epoch[2] = 1;
 }
 
+/* The receiver's worker is lost, and another one takes it. */
+static void live_elsewhere(struct world *w)
+{
+	static const char migrates[] =
+		TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: 0s}");
+
+	app_timed(w, migrates, 20 * SECOND);
+	both_come(w);
+	both_prepare(w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	hello(w, 3, "c", "f2");
+	step(w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+	pass_beating(w, 200 * MS, 1, 1);
+	speaking_epoch[2] = 2;
+	say_prepared(w, 3, 2, "f2", false);
+	say_result(w, 3, 2, FW_HOST_WIRED);
+	say_result(w, 3, 2, FW_HOST_STARTED);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 3, 2, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 3, 2, 0, 0, "");
+	speaking_epoch[2] = 1;
+}
+
 static void end_by_a_lost_link(struct world *w)
 {
 	app(w, two_fragments);
@@ -177,9 +205,13 @@ Test(driver_memory, every_failure_ends_no_more_than_it_must, .timeout = 300)
 	static const struct {
 		void (*live)(struct world *w);
 		int exit_code;
-	} lives[] = {{live_and_be_done, 0},     {live_again, 0},
-		     {end_by_a_lost_link, 1},   {end_by_errors_of_prepare, 2},
-		     {end_without_a_worker, 4}, {end_by_an_error_of_the_graph, 2}};
+	} lives[] = {{live_and_be_done, 0},
+		     {live_again, 0},
+		     {live_elsewhere, 0},
+		     {end_by_a_lost_link, 1},
+		     {end_by_errors_of_prepare, 2},
+		     {end_without_a_worker, 4},
+		     {end_by_an_error_of_the_graph, 2}};
 	struct world *w = malloc(sizeof(*w)), *as_ever = malloc(sizeof(*as_ever));
 	int outcomes[OUTCOMES] = {0};
 

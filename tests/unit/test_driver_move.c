@@ -516,6 +516,45 @@ WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)
 	assert_has(w->log, "f2 stays on worker b, which is drained: no worker fits f2");
 }
 
+static void is_written(struct world *w, const char *why_not)
+{
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = why_not});
+}
+
+/* The next driver could not know where the host is. */
+WORLD_TEST(driver_move, nothing_moves_while_the_state_folder_cannot_be_written, NULL)
+{
+	for (int is_full = 0; is_full < 2; is_full++) {
+		world_init_with(w, (struct drv_config){.version = "test", .keeps_state = true});
+		memset(speaking_epoch, 0, sizeof(speaking_epoch));
+		app(w, two_fragments);
+		is_written(w, NULL);
+		both_come(w);
+		both_prepare(w);
+		both_run(w);
+		client_hello(w, CLIENT, "top");
+		hello(w, NEW, "c", "f2");
+		is_written(w, NULL);
+		say(w, CLIENT,
+		    &(struct fw_message){.kind = FW_DRAIN, .seq = 9, .drain = {"b", false}});
+		is_written(w, NULL); /* that it is drained */
+		speaking_epoch[2] = must_take(w, NEW, FW_HOST_CREATE)->epoch;
+		say_prepared(w, NEW, 2, "f2", false);
+		cr_expect_null(taken(w, 2, FW_HOST_STOP), "it is not known yet where it goes");
+		is_written(w, is_full ? "no space is left" : NULL);
+		cr_expect_eq(taken(w, 2, FW_HOST_STOP) != NULL, !is_full, "%s", w->log);
+		cr_expect_eq(taken(w, NEW, FW_HOST_KILL) != NULL, is_full, "%s", w->log);
+		cr_expect_eq(
+			strstr(w->log,
+			       "f2 stays on worker b, which is drained: the state folder cannot") !=
+				NULL,
+			is_full, "%s", w->log);
+		world_fini(w);
+	}
+	world_init(w);
+}
+
 static const struct fw_failure *undrain(struct world *w, const char *worker)
 {
 	struct fw_message message = {
@@ -556,8 +595,25 @@ WORLD_TEST(driver_move, what_a_drain_moved_goes_back_when_that_is_asked_for, mov
 	say_result(w, 2, 2, FW_HOST_STARTED);
 	assert_has(w->log, "f2 runs again on worker b");
 	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE, "it has nothing elsewhere");
-	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
-	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE));
+	cr_expect_eq(undrain(w, "c")->code, FRAGI_FAILURE_NONE, "it was there for the drain alone");
+	for (uint64_t c = 2; c <= NEW + 1; c++)
+		cr_expect_null(taken(w, c, FW_HOST_CREATE), "%s", w->log);
+	hello(w, NEW + 2, "y", "f1");
+	cr_expect_not(w->core->apps[0]->moves.is_back, "nothing is looked for any more");
+}
+
+/* Whether there is such an event about a move. */
+static bool is_told(const struct world *w, const char *text)
+{
+	const struct drv_notice *notice;
+	uint64_t last = 0;
+
+	while ((notice = drv_history_after(&w->core->history, last)) != NULL) {
+		last = notice->number;
+		if (notice->kind == FW_NOTICE_MOVE && strstr(notice->text, text) != NULL)
+			return true;
+	}
+	return false;
 }
 
 WORLD_TEST(driver_move, what_cannot_go_back_stays, move_begins)
@@ -567,8 +623,11 @@ WORLD_TEST(driver_move, what_cannot_go_back_stays, move_begins)
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "gone"});
 	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE);
 	assert_has(w->log, "f2 stays on worker c and does not go back to b: no worker fits f2");
+	cr_expect(is_told(w, "f2 stays on c and does not go back to b: no worker fits f2"));
 	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE), "nobody has asked for that");
 	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_USAGE, "there is no such worker");
+	hello(w, NEW + 2, "b", "f2");
+	cr_expect_null(taken(w, NEW + 2, FW_HOST_CREATE), "it was asked for before");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 }

@@ -518,3 +518,21 @@ WORLD_TEST(driver_restart, fragments_that_want_something_else_get_hosts_of_their
 		cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%zu", i);
 	}
 }
+
+/* Its answer has the tables of before, and an error. */
+WORLD_TEST(driver_restart, a_process_that_could_not_prepare_has_failed, NULL)
+{
+	struct fw_failure error = {FRAGI_FAILURE_OPERATOR_FAILED, "f2.rx: no disk", "f2.rx"};
+	struct table table = table_of("f2", false);
+
+	two_run(w, receiver_restarts);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE), "%s", w->log);
+	speaking_epoch[2] = 2;
+	table.error = &error;
+	say_table(w, 2, 2, &table);
+	assert_has(w->log, "f2.rx: no disk; f2 is started again on worker b (2 of 2)");
+	cr_expect_null(taken(w, 2, FW_HOST_WIRE));
+	speaking_epoch[2] = 0;
+}
