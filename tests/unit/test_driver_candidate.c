@@ -137,3 +137,61 @@ WORLD_TEST(driver_candidate, the_other_end_of_a_flow_is_to_be_reached, NULL)
 		cr_expect_eq(may_leave(w, "f2"), i == 0, "%zu", i);
 	}
 }
+
+/* f1 is being moved to c, the only worker to which f2 could go. */
+WORLD_TEST(driver_candidate, where_another_one_moves_is_no_place_apart_from_it, NULL)
+{
+	static const struct {
+		const char *text;
+		bool may_leave;
+	} rows[] = {
+		{HEAD F("f1", "") F("f2", ", requirements: {apart: [f1]}"), false},
+		{HEAD F("f1", ", requirements: {apart: [f2]}") F("f2", ""), false},
+		{HEAD F("f1", "") F("f2", ""), true},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		if (i > 0)
+			world_fini(w);
+		world_init(w);
+		app(w, rows[i].text);
+		both_come(w);
+		hello(w, 3, "c", NULL);
+		w->core->sessions[0]->is_drained = w->core->sessions[1]->is_drained = true;
+		w->core->actions = &w->actions; /* what is asked for is part of no step */
+		cr_expect(may_leave(w, "f2"), "%zu", i);
+		w->core->apps[0]->moving = host_of(w, "f1");
+		host_of(w, "f1")->next.session = w->core->sessions[2];
+		cr_expect_eq(may_leave(w, "f2"), rows[i].may_leave, "%zu", i);
+		host_of(w, "f1")->next.session = NULL;
+		w->core->apps[0]->moving = NULL;
+	}
+}
+
+/* Its own worker, and those at the other ends of its flows, must know how. */
+WORLD_TEST(driver_candidate, a_worker_of_an_older_frag_cannot_have_its_host_taken_over, NULL)
+{
+	static const struct {
+		uint32_t own, other;
+		const char *why;
+	} rows[] = {
+		{DRV_MOVES_MINOR, DRV_MOVES_MINOR, NULL},
+		{DRV_MOVES_MINOR - 1, DRV_MOVES_MINOR,
+		 "that worker is of an older frag, which cannot do so"},
+		{DRV_MOVES_MINOR, DRV_MOVES_MINOR - 1,
+		 "worker b, which runs f2, is of an older frag, which cannot do so"},
+	};
+
+	two_run(w, two_fragments);
+	w->core->actions = &w->actions; /* what is asked for is part of no step */
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const char *why;
+
+		w->core->sessions[0]->minor = rows[i].own;
+		w->core->sessions[1]->minor = rows[i].other;
+		why = drv_candidate_process_obstacle(host_of(w, "f1"));
+		cr_assert_eq(why == NULL, rows[i].why == NULL, "%zu: %s", i, why);
+		if (why != NULL)
+			cr_expect_str_eq(why, rows[i].why);
+	}
+}
