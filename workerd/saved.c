@@ -68,7 +68,7 @@ void wrk_saved_promote(struct wrk_saved *saved, uint64_t run, uint32_t number, u
 	wrk_saved_forget(saved, run, number, epoch);
 }
 
-/* The bytes from a place where something is, to where nothing is; 0: there is no more. */
+/* The bytes from a place where something is, to where nothing is; 0 or less: there is no more. */
 static off_t next_part(int fd, off_t *from)
 {
 	off_t end, max = FW_SAVED_BYTES_MAX;
@@ -77,7 +77,7 @@ static off_t next_part(int fd, off_t *from)
 	if (*from < 0)
 		return 0;
 	end = lseek(fd, *from, SEEK_HOLE);
-	return end < *from ? 0 : end - *from < max ? end - *from : max;
+	return end - *from < max ? end - *from : max;
 }
 
 static off_t written_bytes(int fd)

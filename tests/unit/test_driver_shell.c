@@ -5,15 +5,18 @@
 #include "store_records.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <semaphore.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <base/log.h>
 #include <driverd/facts.h>
 #include <driverd/progress.h>
 #include <driverd/result.h>
@@ -386,11 +389,36 @@ static void show_progress(struct drv_progress *progress, const char *what)
 	fprintf(out, "|shown %d, last %.20s\n", progress->is_shown, progress->last);
 }
 
+/* How many columns of a terminal a text takes that is longer than its lines. */
+static int columns_taken(unsigned short columns, struct drv_progress *progress, const char *wide)
+{
+	const struct winsize size = {.ws_col = columns, .ws_row = 5};
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), other,
+	    stderr_fd = dup(STDERR_FILENO);
+	char line[512];
+	ssize_t n;
+
+	cr_assert(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+	other = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	cr_assert_eq(ioctl(other, TIOCSWINSZ, &size), 0);
+	dup2(other, STDERR_FILENO);
+	drv_progress_show(progress, wide);
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	n = read(terminal, line, sizeof(line) - 1);
+	line[n > 0 ? n : 0] = '\0';
+	close(other);
+	close(terminal);
+	return (int)strspn(line, "x");
+}
+
 Test(driver_shell, progress)
 {
 	const int64_t period_ns = INT64_C(10000000000);
 	struct drv_progress progress;
-	char large[300];
+	char large[300], *json;
+	size_t json_bytes;
+	FILE *shown;
 
 	memset(large, 'x', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
@@ -411,7 +439,22 @@ Test(driver_shell, progress)
 		progress.last_ns -= period_ns;
 		show_progress(&progress, large);
 		show_progress(&progress, NULL);
+		if (kind == 1) {
+			cr_expect_eq(columns_taken(41, &progress, large), 40);
+			cr_expect_eq(columns_taken(1, &progress, large), 0);
+			cr_expect_eq(columns_taken(0, &progress, large), 79, "it is not known");
+		}
 	}
+	setenv("FRAG_LOG_FORMAT", "json", 1);
+	fragi_log_init(0);
+	drv_progress_init(&progress, false);
+	shown = out;
+	out = open_memstream(&json, &json_bytes);
+	show_progress(&progress, "one");
+	fclose(out);
+	out = shown;
+	cr_expect_not_null(strstr(json, "\"text\": \"one\"}"), "%s", json);
+	free(json);
 	end("driver/progress");
 }
 

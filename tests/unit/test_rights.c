@@ -130,6 +130,33 @@ Test(rights, the_folders_of_a_driver_of_the_same_user)
 	cr_expect_str_eq(WRITABLE(.is_own_user = true), "");
 }
 
+Test(rights, each_folder_that_a_flag_names_must_be_there)
+{
+	static char missing[300];
+	char second[700], sentence[700];
+	const char *items[2] = {missing, at("app")}, *there = strdup(at("app"));
+	struct fragi_texts allow = {.items = items, .count = 2}, none = {0};
+	const struct wrk_rights_config config = {.allow_write = &allow, .host_limits = &none};
+	struct wrk_rights rights;
+
+	snprintf(missing, sizeof(missing), "%s", at("none"));
+	snprintf(second, sizeof(second), "%s:%s", there, missing);
+	snprintf(
+		sentence, sizeof(sentence),
+		"--allow-write %s: No such file or directory; make the folder before workerd starts",
+		missing);
+	for (int i = 0; i < 4; i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		items[0] = i == 0 ? missing : there;
+		items[1] = i == 1 ? missing : i == 2 ? second : there;
+		cr_expect_eq(wrk_rights_init(&rights, &config, &err), i < 3 ? -ENOENT : 0);
+		cr_expect_str_eq(err.text, i < 3 ? sentence : "");
+		wrk_rights_fini(&rights);
+	}
+	free((char *)(uintptr_t)there);
+}
+
 Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
 {
 	char both[256];

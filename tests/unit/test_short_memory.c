@@ -21,6 +21,7 @@
 #include <workerd/rights.h>
 #include <workerd/saved.h>
 #include <workerd/strays.h>
+#include <workerd/writer.h>
 
 #include "key_file.h"
 
@@ -116,6 +117,22 @@ static int rights(struct frag_err *err)
 	return r;
 }
 
+static int writer(struct frag_err *err)
+{
+	const char *fragments[] = {"f", "g"};
+	const struct wrk_writer from = {"app", fragments, 2, true};
+	struct fragi_arena arena = {0};
+	struct wrk_writer own = {NULL, NULL, 0, false};
+	int r = wrk_writer_copy(&from, &arena, &own);
+
+	cr_expect(r < 0 ? own.count == 0
+			: own.count == 2 && own.names_plain && own.fragments != fragments &&
+				  strcmp(own.fragments[1], "g") == 0 &&
+				  strcmp(own.application, "app") == 0);
+	fragi_arena_fini(&arena);
+	return r < 0 ? frag_err_set(err, r, "a writer of lines") : 0;
+}
+
 static void on_part(void *arg, uint64_t offset, const void *bytes, uint32_t size)
 {
 	*(uint64_t *)arg += offset + size;
@@ -207,6 +224,30 @@ static int driver(struct frag_err *err)
 	return r < 0 ? frag_err_set(err, r, "no driver at all") : err->code;
 }
 
+static int refuse_start(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_exit_fd,
+			struct frag_err *err)
+{
+	(void)spawn, (void)out_pid, (void)out_exit_fd;
+	return frag_err_set(err, -EPERM, "it is not to start");
+}
+
+static int process(struct frag_err *err)
+{
+	static const struct wrk_spawn_ops never = {.start = refuse_start};
+	static const struct wrk_process_ops ops = {.freed = NULL};
+	static char *environment[] = {NULL};
+	const struct wrk_launch launch = {
+		.ops = &never, .environment = environment, .writer = {.application = "app"}};
+	struct wrk_process *own = NULL;
+	int r = wrk_process_start(&loop, 1, &launch, &ops, NULL, &own, err);
+
+	uv_run(&loop, UV_RUN_DEFAULT);
+	if (r != -EPERM)
+		return r;
+	*err = (struct frag_err)FRAG_ERR_INIT;
+	return 0;
+}
+
 static void on_kept(void *arg, uint64_t change, const char *why_not)
 {
 	(void)arg, (void)change, (void)why_not;
@@ -238,10 +279,12 @@ static const struct {
 	{"the environment of a host", environment},
 	{"an interpreter", interpreter},
 	{"rights of hosts", rights},
+	{"a writer of lines", writer},
 	{"what operators save", saved},
 	{"keys", credentials},
 	{"a connection", connection},
 	{"a driver", driver},
+	{"a process", process},
 	{"a store", store},
 };
 

@@ -115,12 +115,15 @@ static void make(size_t i)
 	ASN1_TIME_set_string_X509(X509_getm_notBefore(certificate), kind->from);
 	ASN1_TIME_set_string_X509(X509_getm_notAfter(certificate), kind->until);
 	X509_set_pubkey(certificate, keys[i]);
-	if (kind->common != NULL)
+	if (kind->common != NULL && i % 2 == 0)
 		X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
 					   (const unsigned char *)kind->common, -1, -1, 0);
 	for (size_t k = 0; k < 3 && kind->units[k] != NULL; k++)
 		X509_NAME_add_entry_by_txt(subject, "OU", MBSTRING_UTF8,
 					   (const unsigned char *)kind->units[k], -1, -1, 0);
+	if (kind->common != NULL && i % 2 == 1)
+		X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+					   (const unsigned char *)kind->common, -1, -1, 0);
 	X509_set_issuer_name(certificate, X509_get_subject_name(made[by]));
 	if (strstr(kind->name, "ca") != NULL)
 		extend(certificate, made[by], NID_basic_constraints, "critical,CA:TRUE");

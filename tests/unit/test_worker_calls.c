@@ -4,6 +4,8 @@
 
 #include <workerd/worker.c> /* over a core and parts that this file plays */
 
+#include "logged.h"
+
 /*
  * What a worker calls for each action of its core, and which events its core gets, as text. Events
  * that an action causes come after all actions of the step.
@@ -541,7 +543,9 @@ static const struct wrk_action all[][STEP_ACTIONS] = {
 static void raise_kind(enum wrk_event_kind kind)
 {
 	fprintf(out, "raise %d\n", kind);
+	logged_begin();
 	wrk_worker_raise(&worker, &(struct wrk_event){.kind = kind, .text = "why", .pid = 4});
+	logged_end(out);
 }
 
 static void run_script(const struct wrk_action (*steps)[STEP_ACTIONS], size_t count)

@@ -77,6 +77,31 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.flows[1].sent, 15);
 }
 
+/* All rows that a host may have, and no more: what follows them in the page is no row. */
+Test(worker_page, tables_that_are_full)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++) {
+		atomic_store(&ledger.head->pools[i].block_bytes, i + 1);
+		atomic_store(&ledger.head->pools[i].blocks, 2);
+		atomic_store(&ledger.head->pools[i].free, i < 3 ? i + 1 : 0);
+	}
+	for (uint32_t i = 0; i < FRAGI_LATE_PLACES_MAX; i++)
+		atomic_store(&ledger.head->lates[i].late[0], i + 1);
+	atomic_store(&ledger.head->late_count, FRAGI_LATE_PLACES_MAX + 5);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_assert_eq(stats.pool_count, FRAGI_POOLS_MAX);
+	cr_expect_eq(stats.pools[FRAGI_POOLS_MAX - 1].block_bytes, FRAGI_POOLS_MAX);
+	cr_expect_eq(stats.pools[1].free, 2);
+	cr_expect_eq(stats.pools[2].free, 2, "not more than there are");
+	cr_assert_eq(stats.late_count, FRAGI_LATE_PLACES_MAX);
+	cr_expect_eq(stats.lates[FRAGI_LATE_PLACES_MAX - 1].late[0], FRAGI_LATE_PLACES_MAX);
+	fragi_ledger_close(&ledger);
+}
+
 static size_t resident_bytes(const void *first, size_t bytes)
 {
 	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
