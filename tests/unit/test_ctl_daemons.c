@@ -401,7 +401,7 @@ static int run_here(void)
 		files.rlim_cur = row->files;
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
 	}
-	alarm(20); /* whatever it waits for */
+	alarm(60); /* whatever it waits for */
 	return ctl_run_daemons(&options);
 }
 

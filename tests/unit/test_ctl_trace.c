@@ -157,7 +157,13 @@ void ctl_trace_write(const struct ctl_trace *trace, FILE *out)
 	fprintf(out, "a trace of %u chunks", chunks);
 }
 
-static uv_timer_t interrupts;
+static uv_timer_t interrupts, beats;
+
+/* As those of a session: a loop that waits looks at what timers have done. */
+static void beat(uv_timer_t *timer)
+{
+	(void)timer;
+}
 
 static void interrupt(uv_timer_t *timer)
 {
@@ -210,6 +216,8 @@ int ctl_driver_open_any(struct ctl_driver *driver)
 	cr_assert_eq(uv_loop_init(&driver->loop), 0);
 	driver->has_loop = true;
 	uv_timer_init(&driver->loop, &interrupts);
+	uv_timer_init(&driver->loop, &beats);
+	uv_timer_start(&beats, beat, 1, 1);
 	return CTL_OK;
 }
 
@@ -247,6 +255,7 @@ void ctl_driver_close(struct ctl_driver *driver)
 	opened--;
 	driver->has_loop = false;
 	uv_close((uv_handle_t *)&interrupts, NULL);
+	uv_close((uv_handle_t *)&beats, NULL);
 	uv_run(&driver->loop, UV_RUN_DEFAULT);
 	cr_expect_eq(uv_loop_close(&driver->loop), 0);
 }
