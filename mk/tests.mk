@@ -9,7 +9,8 @@
 # BY_CRITERION=1 (make criterion): they are linked with Criterion itself.
 CRITERION := $(if $(BY_CRITERION),,$(B)/obj/tests/mini_criterion/main.o)
 MINI_CRITERION_INC := $(if $(BY_CRITERION),,-Itests/mini_criterion)
-UNIT_SRC := $(filter-out $(if $(UCX_SRC),,tests/unit/test_ucx%.c),$(wildcard tests/unit/*.c))
+UNIT_SRC := $(filter-out $(if $(UCX_SRC),,tests/unit/test_ucx%.c) \
+	$(if $(filter web,$(WITHOUT)),tests/unit/test_http.c),$(wildcard tests/unit/*.c))
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
@@ -118,6 +119,9 @@ $(B)/tests/unit/test_ctl_python: private ALL_LDFLAGS += -Wl,--wrap=frag_loader_r
 $(B)/tests/unit/test_ctl_python: $(B)/obj/fragctl/python.o
 # Of devices that the test plays.
 $(B)/tests/unit/test_cameras: $(patsubst %,$(B)/obj/fragctl/%.o,begin cameras fail json)
+# The server alone, whose browsers the test plays.
+$(B)/tests/unit/test_http: private ALL_LDFLAGS += $(shell $(PKG_CONFIG) --libs libmicrohttpd)
+$(B)/tests/unit/test_http: $(B)/obj/fragctl/http/module.o
 # What types print, of tables that the test has.
 $(B)/tests/unit/test_ctl_types: $(patsubst %,$(B)/obj/fragctl/%.o,begin fail inspect_print \
 	json schema table)

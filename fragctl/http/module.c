@@ -102,7 +102,6 @@ static void left(struct ctl_http *http, struct connection *connection)
 		link = &(*link)->next;
 	*link = connection->next;
 	http->connection_count--;
-	http->stream_count -= connection->is_stream;
 	free(connection);
 }
 
@@ -314,6 +313,8 @@ static void on_end(void *arg, struct MHD_Connection *mhd, void **context,
 	while (*link != request)
 		link = &(*link)->next;
 	*link = request->next;
+	http->stream_count -= request->connection->is_stream;
+	request->connection->is_stream = false;
 	request->connection->until_ns = fragi_now_ns() + REQUEST_NS;
 	free(request->body);
 	free(request);
