@@ -365,7 +365,7 @@ static void prepare_it(const char *text, const char *application)
 						.fragment_count = 2,
 						.transports = transports,
 						.transport_count = 1,
-						.gpu_memory_limit_bytes = 5}};
+						.limits = {[FRAGI_AMOUNT_GPU_MEMORY] = 5}}};
 	const struct host_action action = {
 		.kind = HOST_DO_PREPARE, .request = &request, .beat_ns = 9, .dead_ns = 10};
 	void *packed;

@@ -601,10 +601,10 @@ Test(worker_daemon, what_a_host_is_launched_with)
 	options.worker_address = (struct fragi_address){"10.0.0.2", 20000, 20009};
 	snprintf(options.announced_text, sizeof(options.announced_text), "192.0.2.1/5");
 	create.is_beside = true;
-	create.cpu_limit = 1500;
+	create.limits[FRAGI_AMOUNT_CPU] = 1500;
 	launch("with all flags, an interpreter and a limit of cores", create, 0);
-	create.cpu_limit = 0;
-	create.memory_limit_bytes = 4096;
+	create.limits[FRAGI_AMOUNT_CPU] = 0;
+	create.limits[FRAGI_AMOUNT_MEMORY] = 4096;
 	launch("a limit of memory", create, 0);
 	snprintf(own.groups.why, sizeof(own.groups.why), "no groups");
 	launch("limits that cannot be enforced", create, 0);
