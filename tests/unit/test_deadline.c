@@ -310,6 +310,30 @@ Test(deadline, a_path_may_stop_the_application)
 	rig_end(&rig);
 }
 
+/* Whichever is looked at last. */
+Test(deadline, one_of_two_paths_that_end_together_stops)
+{
+	static const char *const paths[] = {
+		"deadlines: [{path: [a, b, c], budget: 1ms, on_miss: stop}, {path: [b, c], budget: 1h}]\n",
+		"deadlines: [{path: [b, c], budget: 1h}, {path: [a, b, c], budget: 1ms, on_miss: stop}]\n",
+	};
+	char yaml[600];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(yaml, sizeof(yaml),
+			 "operators:\n"
+			 "  a: {type: source, parameters: {count: 1, work_us: 3000}}\n"
+			 "  b: {type: middle}\n"
+			 "  c: {type: sink}\n"
+			 "flows: [a -> b, b -> c]\n%s",
+			 paths[i]);
+		run("greedy", yaml);
+		cr_expect_eq(rig.failed, 1, "%d", i);
+		EXPECT(2, path_misses, 1);
+		rig_end(&rig);
+	}
+}
+
 Test(deadline, of_a_path_what_is_late_is_dropped_before_the_last_tick)
 {
 	for (int s = 0; s < 2; s++) {

@@ -213,7 +213,25 @@ static int sum_compute(void *state, struct frag_tick *tick)
 	return frag_tick_emit_i64(tick, 1, sum);
 }
 
-TEST_OP(sum, FRAG_PORTS(sum_ports));
+static int sums_started, sums_stopped;
+
+static int sum_start(void *state, struct frag_op *op)
+{
+	(void)state;
+	(void)op;
+	sums_started++;
+	return 0;
+}
+
+static int sum_stop(void *state, struct frag_op *op)
+{
+	(void)state;
+	(void)op;
+	sums_stopped++;
+	return 0;
+}
+
+TEST_OP(sum, FRAG_PORTS(sum_ports), .start = sum_start, .stop = sum_stop);
 
 Test(harness, multi_receiver_and_metadata)
 {
@@ -239,6 +257,31 @@ Test(harness, multi_receiver_and_metadata)
 	cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(kept), "flows", &flows), 0);
 	cr_expect_eq(flows, 3);
 	frag_message_unref(m);
+	frag_harness_destroy(h);
+	cr_expect_eq(sums_started, 1, "a further flow starts nothing anew");
+	cr_expect_eq(sums_stopped, 1);
+}
+
+/* What compute may return is 0, FRAG_DONE, FRAG_PENDING or a negative errno. */
+static int odd_compute(void *state, struct frag_tick *tick)
+{
+	(void)state;
+	return 5 + (int)frag_tick_count(tick);
+}
+
+TEST_OP(odd, .headline = "Has no ports");
+
+Test(harness, another_number_is_a_failure)
+{
+	struct frag_harness *h = frag_harness_create(&odd_type, FRAG_NO_ARGS, NULL);
+
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(frag_harness_tick(h), -EINVAL);
+		cr_expect_not_null(
+			strstr(frag_harness_error(h), i == 0 ? "compute returned 5 in tick 1;"
+							     : "compute returned 6 in tick 2;"),
+			"%s", frag_harness_error(h));
+	}
 	frag_harness_destroy(h);
 }
 

@@ -35,6 +35,36 @@ Test(remote_bodies, large_blocks_are_kept_for_the_next_message)
 	frag_tensor_unref(other);
 }
 
+/* A block is taken for its own size, or less by an eighth; of several the newest. */
+Test(remote_bodies, a_block_fits_within_an_eighth)
+{
+	static const struct {
+		size_t size;
+		bool fits;
+	} rows[] = {{1600000, true}, {1600001, false}, {1400000, true}, {1399999, false}};
+	struct frag_resource *bodies;
+	void *first, *second, *again;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		bodies = fragi_remote_bodies_create();
+		cr_assert_eq(frag_alloc(bodies, 1600000, &first), 0);
+		frag_free(bodies, first);
+		cr_assert_eq(frag_alloc(bodies, rows[i].size, &again), 0);
+		cr_expect_eq(again == first, rows[i].fits, "%zu", rows[i].size);
+		frag_free(bodies, again);
+		fragi_resource_unref(bodies);
+	}
+	bodies = fragi_remote_bodies_create();
+	cr_assert_eq(frag_alloc(bodies, 300000, &first), 0);
+	cr_assert_eq(frag_alloc(bodies, 300000, &second), 0);
+	frag_free(bodies, second);
+	frag_free(bodies, first);
+	cr_assert_eq(frag_alloc(bodies, 300000, &again), 0);
+	cr_expect_eq(again, first);
+	frag_free(bodies, again);
+	fragi_resource_unref(bodies);
+}
+
 Test(remote_bodies, all_are_aligned_and_a_readers_own)
 {
 	struct frag_resource *bodies = fragi_remote_bodies_create();

@@ -301,7 +301,8 @@ Test(saved, more_than_a_host_may_save_is_refused)
 		snprintf(yaml + strlen(yaml), 40, "  c%d: {type: large}\n", i);
 	cr_assert_lt(rig_prepare(&rig, &one, yaml), 0);
 	cr_expect_not_null(
-		strstr(rig.diag.items[0].text, "the operators of this host save up to 1600 MiB"),
+		strstr(rig.diag.items[0].text,
+		       "the operators of this host save up to 1600 MiB, more than 1024 MiB;"),
 		"%s", rig.diag.items[0].text);
 	rig_end(&rig);
 }

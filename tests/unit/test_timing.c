@@ -439,6 +439,19 @@ Test(timing, a_set_waits_for_its_timeout_and_no_longer)
 	rig_end(&rig);
 }
 
+Test(timing, a_set_without_a_timeout_waits_for_all)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], at: [100, 200], clock: 256}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6], at: [100, 200], clock: 256},\n"
+	    "      conditions: [{type: periodic, recess_period: 20ms}]}\n"
+	    "  p: {type: pair, align: {window: 10ns}, ports: {b: {missing: default}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1005, 2006);
+	EXPECT(1, absent_window, 0);
+	rig_end(&rig);
+}
+
 static const struct frag_port set_ports[] = {{.name = "a", .dir = FRAG_IN, .type = "i64"},
 					     {.name = "b", .dir = FRAG_IN, .type = "i64"},
 					     {.name = "c", .dir = FRAG_IN, .type = "i64"}};

@@ -339,6 +339,14 @@ Test(variables, only_whom_the_graph_names_may_open_them)
 		"the graph names this operator neither as the writer nor as a reader of variable gain; add it there");
 	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, "gone", &handle), -ENOENT,
 		       "no variable gone is declared, nor published on this machine");
+	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, NULL, &handle), -ENOENT,
+		       "there is no variable \"\"");
+	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, "a b", &handle), -ENOENT,
+		       "there is no variable \"a b\"");
+	expect_refusal(&world.b.op, frag_variable_create(&world.b.op, NULL, &handle), -EINVAL,
+		       "cannot create a variable \"\": that is no name");
+	expect_refusal(&world.b.op, frag_variable_create(&world.b.op, "a b", &handle), -EINVAL,
+		       "cannot create a variable \"a b\": that is no name");
 	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, "data", &handle), -EACCES,
 		       "variable data is a path: get it with frag_variable_path");
 	cr_expect_eq(opened(&world.b.op, "gain"), opened(&world.b.op, "gain"));

@@ -48,8 +48,7 @@ void fragi_run_trace_attach(struct fragi_run *run)
 
 			if (exec != NULL && exec->sched != NULL &&
 			    atomic_load(&exec->row->state) < FRAGI_OP_DONE)
-				(void)fragi_exec_trace(exec, ring, run->ledger.ops,
-						       run->ledger.flows);
+				fragi_exec_trace(exec, ring, run->ledger.ops, run->ledger.flows);
 		}
 	}
 }

@@ -306,9 +306,10 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
 	struct fragi_on_path *on = exec->op->on_path;
 	uint64_t now = fragi_stamp(), ns;
 
-	if (trail != NULL && on != NULL && on->last_steps != NULL)
-		end_wait(on, exec, now);
-	for (uint32_t i = 0; trail != NULL && on != NULL && i < trail->count; i++)
+	if (trail == NULL)
+		return false;
+	end_wait(on, exec, now);
+	for (uint32_t i = 0; i < trail->count; i++)
 		for (const struct fragi_path_step *step = on->last_steps; step != NULL;
 		     step = step->next) {
 			const struct fragi_trail_entry *entry = &trail->entries[i];

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <sched/trace.h>
 
-#include <errno.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
@@ -332,20 +331,17 @@ static struct fragi_exec_trace *create(const struct fragi_exec *exec,
 	return trace;
 }
 
-int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
-		     const struct fragi_op_row *ops, const struct fragi_flow_row *flows)
+void fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
+		      const struct fragi_op_row *ops, const struct fragi_flow_row *flows)
 {
 	struct fragi_exec_trace *trace = atomic_load(&exec->trace);
 
-	if (trace == NULL && ring == NULL)
-		return 0;
-	if (trace == NULL)
+	if (trace == NULL && ring != NULL)
 		trace = create(exec, ops, flows);
 	if (trace == NULL)
-		return -ENOMEM;
+		return;
 	atomic_store(&trace->seen_use, 0);
 	atomic_store(&trace->wanted, ring);
 	atomic_store(&exec->trace, trace);
 	fragi_exec_change_taps(exec);
-	return 0;
 }

@@ -16,11 +16,11 @@ struct fragi_exec_trace;
 
 /*
  * The control thread: from now on the operator takes part. ops, flows: the first rows of the
- * ledger. ring, which stays for as long as the operator does; NULL: it takes part no more. Returns
- * 0, or -ENOMEM.
+ * ledger. ring, which stays for as long as the operator does; NULL: it takes part no more. It does
+ * not take part where there is no memory.
  */
-int fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
-		     const struct fragi_op_row *ops, const struct fragi_flow_row *flows);
+void fragi_exec_trace(struct fragi_exec *exec, struct fragi_trace_ring *ring,
+		      const struct fragi_op_row *ops, const struct fragi_flow_row *flows);
 void fragi_exec_trace_free(struct fragi_exec *exec);
 
 /*
