@@ -685,6 +685,36 @@ GPU_TEST(cuda_streams, a_stream_needs_a_gpu)
 	refuse(&reader_type, "it needs GPU 0");
 }
 
+/* Whether it is done is asked of the driver until it is, by a look or a wait, and never again. */
+GPU_TEST(cuda_streams, work_that_is_done_is_not_asked_for_again)
+{
+	static const char *const calls[] = {"cuEventQuery", "cuEventSynchronize"};
+	struct frag_harness *writer;
+	struct fragi_work *work;
+	int queries, waits;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(calls); i++) {
+		writer = harness(&writer_type);
+		fake.hold(true);
+		tick(writer);
+		work = image()->written;
+		cr_expect(!fragi_work_is_over(work));
+		fake.hold(false);
+		if (i == 0)
+			EVENTUALLY(fragi_work_is_over(work));
+		else
+			cr_expect_eq(fragi_work_wait(work, NULL), 0);
+		queries = fake.calls("cuEventQuery");
+		waits = fake.calls("cuEventSynchronize");
+		cr_expect(fragi_work_is_over(work));
+		cr_expect_eq(fragi_work_wait(work, NULL), 0);
+		cr_expect_eq(fake.calls("cuEventQuery"), queries, "after %s", calls[i]);
+		cr_expect_eq(fake.calls("cuEventSynchronize"), waits, "after %s", calls[i]);
+		drop_sent();
+		frag_harness_destroy(writer);
+	}
+}
+
 GPU_TEST(cuda_streams, the_cpu_waits_for_any_stream)
 {
 	const struct fragi_cuda_ops *driver;
