@@ -188,3 +188,36 @@ Test(shm_returns, memory_that_no_credit_follows_comes_with_a_beat, .init = set_e
 		pair_close(&pair);
 	}
 }
+
+/* All of them: three messages in turn lie in the same places. */
+PAIR_TEST(shm_returns, copies_are_given_back_when_the_receiver_lets_go, &kind_shm, .capacity = 2)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	const int64_t bytes = 100000;
+	const void *places[3][2];
+
+	for (int i = 0; i < 3; i++) {
+		struct frag_message *message = frag_message_create(), *taken;
+		struct frag_tensor *tensor;
+
+		for (int k = 0; k < 2; k++) {
+			cr_assert_eq(frag_tensor_create(NULL, u8, 1, &bytes, &tensor), 0);
+			memset(frag_tensor_writable(tensor), 'a' + k, (size_t)bytes);
+			cr_assert_eq(frag_message_add_tensor(message, k == 0 ? "a" : "b", tensor),
+				     0);
+		}
+		fragi_message_share(message);
+		cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+		pair_settle(pair);
+		taken = fragi_rx_take(pair->rx, fragi_stamp());
+		cr_assert_not_null(taken);
+		places[i][0] = frag_tensor_data(frag_message_tensor(taken, "a"));
+		places[i][1] = frag_tensor_data(frag_message_tensor(taken, "b"));
+		cr_expect(*(const char *)places[i][0] == 'a' && *(const char *)places[i][1] == 'b');
+		frag_message_unref(taken);
+		pair_settle(pair);
+		cr_expect((places[i][0] == places[0][0] && places[i][1] == places[0][1]) ||
+				  (places[i][0] == places[0][1] && places[i][1] == places[0][0]),
+			  "message %d", i);
+	}
+}
