@@ -57,7 +57,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	show_text("text", event->text);
 	show_number("lines", event->line_count);
 	show_number("left out", event->left_out);
-	show_number("GPUs", event->gpus);
+	show_number("GPUs",
+		    event->has != NULL ? event->has[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE : 0);
 	show_text("mig", event->mig);
 	if (event->message != NULL)
 		show_text("message", fw_kind_name(event->message->kind));
