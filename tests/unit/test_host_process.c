@@ -162,6 +162,7 @@ Test(host_process, lives)
 	int fd = memfd_create("out", MFD_CLOEXEC);
 
 	cr_assert_eq(dup2(fd, 50), 50); /* which no test closes */
+	close(fd);
 	out = fdopen(50, "w");
 	setvbuf(out, NULL, _IOLBF, 0);
 	unsetenv("FRAG_LIBRARY_PATHS");
