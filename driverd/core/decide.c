@@ -200,9 +200,8 @@ static enum drv_work supervise(struct drv_app *app)
 	if (app->adopting != NULL) /* what its hosts have sent meanwhile comes first */
 		return DRV_AGAIN;
 	result = drv_replace_work(app);
-	/* A host that is killed to be restarted does not end the application. */
-	if (!is_between_processes(app) &&
-	    (is_at_rest(app) || (app->replaced_count == 0 && drv_app_all_at(app, DRV_HOST_DONE))))
+	/* A host that is killed to be restarted, or yields, does not end the application. */
+	if (is_at_rest(app) || (app->replaced_count == 0 && drv_app_all_at(app, DRV_HOST_DONE)))
 		return DRV_CHANGED;
 	return result;
 }

@@ -116,6 +116,22 @@ WORLD_TEST(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost
 	cr_expect_eq(drv_core_placed(w->core), 0);
 }
 
+/* The old process is done because it yields, and what its peer has sent waits for the new one. */
+WORLD_TEST(driver_move, hosts_that_are_done_wait_for_one_that_is_between_processes, move_begins)
+{
+	new_is_prepared(w);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	old_has_drained(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	old_ends(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	new_runs(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	ends(w);
+	cr_expect_eq(w->exit_code, 0);
+}
+
 WORLD_TEST(driver_move, what_cannot_be_prepared_elsewhere_runs_on, move_begins)
 {
 	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libx.so", ""};
