@@ -184,6 +184,7 @@ enum outcome { AS_EVER, WITHOUT_MEMORY, TURNED_AWAY, BROKEN, OUTCOMES };
 static enum outcome outcome_of(const struct world *w, const struct world *as_ever)
 {
 	cr_assert_null(strstr(w->log, "(null)"), "%s", w->log);
+	cr_assert_null(strstr(w->log, "waiting for a worker for  ("), "%s", w->log);
 	if (w->broken)
 		return BROKEN;
 	if (w->ended && w->exit_code == 1 && strcmp(w->reason, no_memory) == 0)

@@ -355,3 +355,78 @@ WORLD_TEST(driver_replies, events_are_forgotten_by_their_age, world_init)
 	cr_expect_eq(history->first_notice, 4, "all that were there");
 	cr_expect_eq(history->last_notice, 4);
 }
+
+/* A service with an application, of which a client asks. */
+static void serves(struct world *w)
+{
+	world_init(w);
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	say_start(w, CLIENT, 2, "", two_fragments);
+	both_prepare(w);
+	both_run(w);
+}
+
+static int64_t items_of(struct world *w, uint64_t connection, struct fw_message message)
+{
+	message.seq = 9;
+	say(w, connection, &message);
+	return drv_core_step_items(w->core);
+}
+
+/* An application with so much behind its graph. */
+static int64_t items_of_source(struct world *w, const char *starts, size_t more)
+{
+	static char text[20000];
+	const size_t size = strlen(two_fragments);
+
+	memcpy(text, two_fragments, size);
+	memset(text + size, 35, more);
+	text[size + more] = 0;
+	if (starts != NULL)
+		say_start(w, CLIENT, 9, starts, text);
+	else
+		say_apply(w, CLIENT, 9, text, true);
+	return drv_core_step_items(w->core);
+}
+
+/* Rows, hosts and each 64 bytes of a text or a message are items, of which a step has so many. */
+WORLD_TEST(driver_replies, each_request_costs_what_it_has, serves)
+{
+	static char text[1000];
+	struct fw_line rows[3];
+	struct fw_message lines = of_host(FW_HOST_LINES, 1), tapped = of_host(FW_HOST_TAPPED, 1);
+	struct fw_message beat = {.kind = FW_BEAT};
+	const int64_t nothing = items_of(w, 1, beat);
+	int64_t look;
+
+	for (int i = 0; i < 3; i++)
+		rows[i] = (struct fw_line){
+			.level = FRAGI_LOG_INFO, .fragment = "f1", .op = "tx", .text = "x"};
+	lines.host_lines = (struct fw_host_lines){rows, 3, 0};
+	tapped.tapped = (struct fw_tapped){1, text, 640};
+	cr_expect_eq(nothing, 0);
+	cr_expect_eq(items_of(w, CLIENT, beat), 0);
+	cr_expect_eq(items_of(w, 1, lines), 3);
+	cr_expect_eq(items_of(w, 1, tapped), 10);
+	cr_expect_eq(
+		items_of(w, CLIENT,
+			 (struct fw_message){.kind = FW_REQUEST, .request.what = FW_REQUEST_STATE}),
+		5, "an application, two hosts, two workers");
+	cr_expect_eq(items_of(w, CLIENT,
+			      (struct fw_message){.kind = FW_EXPLAIN, .explain = {"app", ""}}),
+		     5, "two fragments with another worker each, and a flow");
+	cr_expect_eq(items_of(w, CLIENT, (struct fw_message){.kind = FW_WATCH}), 4);
+	cr_expect_eq(items_of(w, CLIENT,
+			      (struct fw_message){
+				      .kind = FW_WATCH_LOGS,
+				      .watch_logs = {.name = "app", .fragment = "f1", .op = ""}}),
+		     3);
+	look = items_of(
+		w, CLIENT,
+		(struct fw_message){.kind = FW_LOOK, .look = {.name = "app", .at_once = true}});
+	cr_expect_eq(look, 5, "%d", (int)look);
+	cr_expect_eq(items_of_source(w, NULL, 6400) - items_of_source(w, NULL, 0), 100);
+	look = items_of_source(w, "other", 6400);
+	cr_expect_eq(look - items_of_source(w, "third", 0), 300, "it is read, and sent to two");
+}

@@ -310,3 +310,30 @@ WORLD_TEST(driver_reporter, without_a_key_there_is_none_to_exchange, NULL)
 	exchange_hello(w, REPORTER + 1, a, NULL, FW_PROTOCOL_MINOR, binding);
 	cr_expect_str_eq(expect_refused(w, REPORTER + 1), no_key);
 }
+
+/* It keeps its key then, and may try again. */
+Test(driver_reporter, memory_that_is_short_exchanges_no_key)
+{
+	int64_t failures = 0;
+
+	for (int64_t skip = 0; skip >= 0; skip++) {
+		static struct world w;
+		const struct fw_welcome *a = begin_with_key(&w);
+
+		w.runs_short = true;
+		w.short_skip = skip;
+		exchange_hello(&w, REPORTER, a, &new_key, FW_PROTOCOL_MINOR, old_key.binding);
+		if (w.short_skip < 0)
+			skip = -2;
+		w.runs_short = false;
+		if (!w.broken) {
+			bool is_welcome = taken(&w, REPORTER, FW_WELCOME) != NULL;
+
+			cr_expect_eq(is_closed(&w, REPORTER), !is_welcome, "%d", (int)skip);
+			cr_expect_str_eq(key_of(&w, 1), is_welcome ? "new" : "old");
+			failures += !is_welcome;
+		}
+		world_fini(&w);
+	}
+	cr_expect_gt(failures, 1);
+}
