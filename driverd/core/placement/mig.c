@@ -22,8 +22,7 @@ static struct drv_mig_profile *find_or_add(struct drv_mig *mig, const char *name
 	if (profile != NULL || length >= FRAGI_MIG_PROFILE_MAX || mig->count == DRV_MIG_MAX)
 		return profile;
 	profile = &mig->profiles[mig->count++];
-	*profile = (struct drv_mig_profile){0};
-	memcpy(profile->name, name, length);
+	memcpy(profile->name, name, length); /* all of it is zeroed */
 	return profile;
 }
 

@@ -450,7 +450,7 @@ static int place_all(struct placing *p)
 	struct drv_place *others;
 	int missing = place_in_order(p), r;
 
-	if (missing <= 0 || p->worker_count == 0)
+	if (missing <= 0)
 		return missing;
 	others = fragi_arena_alloc(&p->scratch, bytes);
 	if (others == NULL)

@@ -555,7 +555,7 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 		  uint32_t rows, struct fragi_arena *arena, struct fragi_look *out)
 {
 	size_t op_count = drv_view_operator_count(app);
-	size_t flow_count = op_count != 0 ? drv_view_flow_count(app) : 0;
+	size_t flow_count = drv_view_flow_count(app);
 	size_t pool_count = count_pools(app);
 	struct look look = {.app = app, .window_ns = window_ns, .arena = arena};
 	int r;
