@@ -267,6 +267,8 @@ WORLD_TEST(driver_end, a_host_that_was_done_before_its_worker_killed_it_was_done
 	say_event(w, 1, 1, FW_STATE_DONE, "");
 	says_exit(w, 1, 1, true, 0, "");
 	assert_ended(w, FRAGI_SUMMARY_DONE, 0);
+	assert_has(w->json, "\"host_pid\": 101, \"state\": \"done\"");
+	assert_has(w->json, "\"host_pid\": 102, \"state\": \"stopped\"");
 }
 
 WORLD_TEST(driver_end, a_host_that_its_worker_ended_before_it_was_done_was_stopped, world_init)

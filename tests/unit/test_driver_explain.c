@@ -384,6 +384,7 @@ WORLD_TEST(driver_explain, parts_of_gpus_travel_with_the_host, world_init)
 	cr_expect_str_eq(create->mig, "3g.40gb");
 	cr_expect_str_eq(explained(w, "app", "f1")->placements[0].required, "gpuThreads 25%");
 	cr_expect_str_eq(explained(w, "app", "f2")->placements[0].required, "mig 1g.10gb");
+	cr_expect_null(strstr(w->log, "no part of a GPU"), "each has its part");
 }
 
 /* What an application had is free again when it has ended, however it ends. */

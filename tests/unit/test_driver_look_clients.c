@@ -70,6 +70,10 @@ WORLD_TEST(driver_look, who_keeps_tables_gets_what_has_changed, NULL)
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 	pass_beating(w, SECOND, 1, CLIENT);
 	cr_expect_not_null(looked(w, CLIENT)->look.hosts[1].suspended_because);
+	pass_beating(w, SECOND, 1, CLIENT);
+	(void)looked(w, CLIENT); /* it is asked to begin */
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect(looked(w, CLIENT)->is_same, "it is still being started again");
 	/* Each question begins with all tables. */
 	look_for_changes(w, "app");
 	pass_beating(w, SECOND, 1, CLIENT);

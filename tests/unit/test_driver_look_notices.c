@@ -59,6 +59,8 @@ WORLD_TEST(driver_look, drops_are_an_event_when_they_begin_and_when_they_end, NU
 	cr_expect_null(next_loss(w, &last));
 	count(w, 2 * SECOND, 2000, 62);
 	expect_loss(w, &last, "1 of 1 /s dropped (stale): f1.tx.out -> f2.rx.in");
+	count(w, 5 * SECOND, 2100, 62);
+	expect_loss(w, &last, "no more dropped, after 2 in 2.0 s: f1.tx.out -> f2.rx.in");
 }
 
 /* What was dropped before the last look is not counted: then the other reason had more. */
@@ -126,21 +128,22 @@ WORLD_TEST(driver_look, what_a_flow_is_to_drop_is_no_event, NULL)
 /* All that the operators removed since the last event are in one, which names one of them. */
 WORLD_TEST(driver_look, files_that_are_removed_are_an_event, NULL)
 {
-	static const uint64_t removed[] = {0, 2, 2, 7};
+	static const uint64_t removed[] = {0, 2, 2, 7, 7, 7}, by_sender[] = {0, 0, 0, 0, 3, 3};
 	uint64_t last = 0;
 
 	two_run(w, two_fragments);
 	for (size_t i = 0; i < FRAG_COUNT_OF(removed); i++) {
 		pass_beating(w, SECOND, 1, 2);
 		report(w, 2, false, (struct report){.messages = i, .removed = removed[i]});
-		report(w, 1, false, (struct report){.messages = i});
+		report(w, 1, false, (struct report){.messages = i, .removed = by_sender[i]});
 		if (i % 2 == 0)
 			cr_expect_null(next_loss(w, &last), "%zu: nothing was removed", i);
 		else
 			expect_loss(
 				w, &last,
-				i == 1 ? "2 removed to keep to a limit of disk: files of f2.rx"
-				       : "5 removed to keep to a limit of disk: files of f2.rx");
+				i == 1   ? "2 removed to keep to a limit of disk: files of f2.rx"
+				: i == 3 ? "5 removed to keep to a limit of disk: files of f2.rx"
+					 : "3 removed to keep to a limit of disk: files of f2.rx");
 	}
 }
 

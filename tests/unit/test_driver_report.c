@@ -74,6 +74,9 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 			rx.first_ns = (uint64_t)(w.now_ns + cases[i].received_ns);
 		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
 		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
+		tx.first_ns = rx.first_ns = 0; /* of another process, which has sent none yet */
+		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
+		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
 		end(&w);
 		cr_expect_not_null(strstr(w.json, cases[i].said), "case %zu: %s", i, w.json);
 		world_fini(&w);

@@ -641,3 +641,82 @@ WORLD_TEST(driver_start, what_a_worker_has_no_room_for_waits_until_others_end, w
 	cr_expect_eq(drv_core_named_state(w->core, "last"), DRV_APP_PREPARING);
 	cr_expect_eq(drv_core_named_state(w->core, "three"), DRV_APP_WAITING);
 }
+
+static void app_of_cores(struct world *w, const char *name, int cores)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "frag: 1\napplication: %s\nfragments:\n"
+		 "  f1: {operators: {tx: {type: t}}, requirements: {cpu: %d}}\n",
+		 name, cores);
+	app(w, text);
+}
+
+/* The one that waits is the oldest one then. */
+WORLD_TEST(driver_start, what_requires_all_of_a_worker_waits_until_all_others_have_ended,
+	   world_init)
+{
+	w->many_end = true;
+	hello(w, 1, "a", NULL);
+	app_of_cores(w, "first", 1);
+	app_of_cores(w, "whole", 4);
+	app_of_cores(w, "second", 1);
+	cr_expect_eq(drv_core_named_state(w->core, "second"), DRV_APP_PREPARING);
+	for (uint32_t run = 1; run <= 3; run += 2) {
+		cr_expect_eq(drv_core_named_state(w->core, "whole"), DRV_APP_WAITING);
+		speaking_run = run;
+		say_exit(w, 1, 1, 139, 11, "it crashed");
+		pass(w, 200 * MS);
+	}
+	cr_expect_eq(drv_core_named_state(w->core, "whole"), DRV_APP_PREPARING, "%s", w->log);
+	speaking_run = 1;
+}
+
+/* A worker of an older frag does not end a host with its lease. */
+WORLD_TEST(driver_start, a_lease_needs_a_worker_that_knows_leases, world_init)
+{
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {tx: {type: t}}, on_failure: {policy: migrate, lease: 5s}}\n");
+	for (uint64_t c = 1; c <= 2; c++) {
+		struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+
+		message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+						  .minor = DRV_LEASES_MINOR - 2 + (uint32_t)c,
+						  .role = FW_ROLE_WORKER,
+						  .name = c == 1 ? "a" : "b",
+						  .version = "older",
+						  .node = "node",
+						  .cores = 4};
+		say(w, c, &message);
+		cr_expect_eq(taken(w, c, FW_HOST_CREATE) != NULL, c == 2, "%s", w->log);
+	}
+}
+
+/* It would find its worker again, which is not drained. */
+WORLD_TEST(driver_start, a_restart_may_wait_for_a_worker_that_waits_itself, NULL)
+{
+	const struct fw_message *answer;
+
+	for (int is_drained = 0; is_drained < 2; is_drained++) {
+		two_run(w, two_fragments);
+		client_hello(w, 50, "top");
+		say(w, 2, &(struct fw_message){.kind = FW_BEAT, .beat.waits_for = "its GPUs"});
+		if (is_drained)
+			say(w, 50,
+			    &(struct fw_message){
+				    .kind = FW_DRAIN, .seq = 2, .drain = {"b", false}});
+		while (taken(w, 50, FW_ANSWER) != NULL)
+			;
+		say(w, 50,
+		    &(struct fw_message){.kind = FW_STOP_APP,
+					 .seq = 3,
+					 .stop_app = {.name = "app", .restart = true}});
+		answer = must_take(w, 50, FW_ANSWER);
+		cr_expect_eq(answer->answer.failure.code,
+			     is_drained ? FRAGI_FAILURE_WORKER_BUSY : FRAGI_FAILURE_NONE, "%s",
+			     answer->answer.failure.sentence);
+		world_fini(w);
+	}
+	world_init(w);
+}
