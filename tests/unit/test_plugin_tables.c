@@ -222,6 +222,52 @@ Test(plugin_tables, of_ports_with_and_without_declarations)
 	fragi_arena_fini(&arena);
 }
 
+/* Plugins of later have longer ports and parameters; copies have those of this libfrag. */
+Test(plugin_tables, of_longer_ports_and_parameters)
+{
+	static const struct {
+		struct frag_port port;
+		uint64_t later;
+	} ports[] = {{{.name = "in", .dir = FRAG_IN}, 7}, {{.name = "out", .dir = FRAG_OUT}, 8}};
+	static const struct {
+		struct frag_param param;
+		uint64_t later;
+	} params[] = {{{.name = "a", .kind = FRAG_PARAM_KIND_I64}, 5},
+		      {{.name = "b", .kind = FRAG_PARAM_KIND_I64, .offset = 8}, 6}};
+	struct frag_op_type type = {FRAG_OP_TYPE_INIT,
+				    .name = "op",
+				    .compute = compute,
+				    .state_size = 16,
+				    .ports = &ports[0].port,
+				    .port_count = 2,
+				    .port_size = sizeof(ports[0]),
+				    .params = &params[0].param,
+				    .param_count = 2,
+				    .param_size = sizeof(params[0])};
+	struct frag_condition_type condition = sound_condition;
+	const struct frag_condition_type *of_condition;
+	const struct frag_op_type *copy;
+	struct fragi_arena arena = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_op_type_copy(&arena, &type, &copy, &err), 0, "%s", err.text);
+	cr_expect_eq(copy->port_size, sizeof(struct frag_port));
+	cr_expect_eq(copy->param_size, sizeof(struct frag_param));
+	for (int i = 0; i < 2; i++) {
+		cr_expect_str_eq(copy->ports[i].name, ports[i].port.name);
+		cr_expect_str_eq(copy->params[i].name, params[i].param.name);
+	}
+	condition.state_size = 16;
+	condition.params = &params[0].param;
+	condition.param_count = 2;
+	condition.param_size = sizeof(params[0]);
+	cr_assert_eq(fragi_condition_type_copy(&arena, &condition, &of_condition, &err), 0, "%s",
+		     err.text);
+	cr_expect_eq(of_condition->param_size, sizeof(struct frag_param));
+	cr_expect_str_eq(of_condition->params[1].name, "b");
+	fragi_arena_fini(&arena);
+}
+
 /* What lies beyond the size that a plugin was compiled with is not its table's. */
 Test(plugin_tables, of_older_conditions)
 {
