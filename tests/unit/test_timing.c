@@ -653,3 +653,46 @@ Test(timing, mistakes_about_ports_are_refused_all_at_once)
 		"    align: {window: 1s}\n",
 		"test.yaml:10:12: app.p: input \"a\" takes latest_within, and align looks at every message; leave take out, or name the inputs to align without it\n");
 }
+
+/* What stands for a message that is missing, by the type of its input. */
+Test(timing, defaults_have_the_type_of_their_input)
+{
+	static const bool yes = true, no = false;
+	static const int64_t five = -5;
+	static const double half = 2.5;
+	static const struct {
+		const struct frag_type *type;
+		const char *text;
+		const void *value; /* NULL: it is refused */
+		size_t size;
+	} rows[] = {
+		{&frag_type_bool, "true", &yes, sizeof(yes)},
+		{&frag_type_bool, "off", &no, sizeof(no)},
+		{&frag_type_bool, "perhaps", NULL, 0},
+		{&frag_type_i64, "-5", &five, sizeof(five)},
+		{&frag_type_i64, "5.5", NULL, 0},
+		{&frag_type_f64, "2.5", &half, sizeof(half)},
+		{&frag_type_f64, "x", NULL, 0},
+		{&frag_type_string, "any text", "any text", 8},
+		{&frag_type_string, "", "", 0},
+		{&frag_type_bytes, "any", NULL, 0},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows); i++) {
+		const struct fragi_timing timing = {.default_text = rows[i].text};
+		const struct fragi_port port = {.type = rows[i].type, .timing = &timing};
+		struct frag_message *m = NULL;
+		const void *value = NULL;
+		size_t size = 0;
+
+		cr_expect_eq(fragi_timing_default(&port, &m), rows[i].value == NULL ? -EINVAL : 0,
+			     "row %zu", i);
+		cr_assert_eq(m != NULL, rows[i].value != NULL, "row %zu", i);
+		if (m == NULL)
+			continue;
+		cr_expect_eq(frag_message_value(m, &value, &size), rows[i].type, "row %zu", i);
+		cr_assert_eq(size, rows[i].size, "row %zu", i);
+		cr_expect(size == 0 || memcmp(value, rows[i].value, size) == 0, "row %zu", i);
+		frag_message_unref(m);
+	}
+}
