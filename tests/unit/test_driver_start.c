@@ -681,13 +681,14 @@ WORLD_TEST(driver_start, a_lease_needs_a_worker_that_knows_leases, world_init)
 	for (uint64_t c = 1; c <= 2; c++) {
 		struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 
-		message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
-						  .minor = DRV_LEASES_MINOR - 2 + (uint32_t)c,
-						  .role = FW_ROLE_WORKER,
-						  .name = c == 1 ? "a" : "b",
-						  .version = "older",
-						  .node = "node",
-						  .cores = 4};
+		message.hello =
+			(struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .minor = DRV_LEASES_MINOR - 2 + (uint32_t)c,
+					  .role = FW_ROLE_WORKER,
+					  .name = c == 1 ? "a" : "b",
+					  .version = "older",
+					  .node = "node",
+					  .has = {[FRAGI_AMOUNT_CPU] = 4 * FRAGI_AMOUNT_ONE}};
 		say(w, c, &message);
 		cr_expect_eq(taken(w, c, FW_HOST_CREATE) != NULL, c == 2, "%s", w->log);
 	}

@@ -15,7 +15,7 @@
 #include <base/alloc.h>
 #include <workerd/seccomp.h>
 
-/* Which system calls of a host are refused: the program of the filter runs here, over made calls. */
+/* Which system calls of a host are refused: the filter runs here, over calls that are made up. */
 static FILE *out;
 static struct wrk_seccomp filter;
 
