@@ -430,6 +430,47 @@ WORLD_TEST(driver_session, names_are_made_unique, world_init)
 	cr_expect_str_eq(taken(w, 3, FW_WELCOME)->welcome.name, "node#3");
 }
 
+/* A worker keeps a name that this driver, or one before, has made of its own, if nobody has it. */
+Test(driver_session, a_worker_keeps_the_name_that_it_had)
+{
+	static const struct {
+		const char *others[3], *last, *name; /* of workers that are there; NULL: no more */
+	} cases[] = {
+		{{NULL}, "node#2", "node#2"},
+		{{NULL}, "node#12", "node#12"},
+		{{NULL}, "node", "node"},
+		{{NULL}, "", "node"},
+		{{NULL}, "node#1", "node"},
+		{{NULL}, "node#0", "node"},
+		{{NULL}, "node#-2", "node"},
+		{{NULL}, "node#", "node"},
+		{{NULL}, "node#2x", "node"},
+		{{NULL}, "node2", "node"},
+		{{NULL}, "nod#2", "node"},
+		{{NULL}, "other#2", "node"},
+		{{"node#2", NULL}, "node#2", "node"},
+		{{"node", NULL}, "node#3", "node#3"},
+		{{"node", NULL}, "", "node#2"},
+		{{"node", "node#2", NULL}, "", "node#3"},
+		{{"node", "node#3", NULL}, "", "node#2"},
+		{{"node", "node#2", "node#4"}, "", "node#3"},
+		{{"node", "node#99", NULL}, "", "node#2"},
+		{{"node#2", "nodes", NULL}, "", "node"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct world w;
+
+		world_init(&w);
+		for (uint64_t k = 0; k < 3 && cases[i].others[k] != NULL; k++)
+			hello_by(&w, 10 + k, cases[i].others[k], NULL,
+				 (struct fw_hello){.last_name = ""});
+		hello_by(&w, 1, "node", NULL, (struct fw_hello){.last_name = cases[i].last});
+		cr_expect_str_eq(taken(&w, 1, FW_WELCOME)->welcome.name, cases[i].name, "%zu", i);
+		world_fini(&w);
+	}
+}
+
 WORLD_TEST(driver_session, a_misspelt_fragment_is_pointed_out, world_init)
 {
 	app(w, "frag: 1\napplication: app\nfragments: {camera: {operators: {tx: {type: t}}}}\n");

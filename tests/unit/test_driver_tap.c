@@ -435,3 +435,17 @@ WORLD_TEST(driver_tap, looking_for_a_flow_costs_what_it_looks_at, NULL)
 	cr_expect_eq(found, 1);
 	cr_expect_eq(missed, 2);
 }
+
+/* 0 is no tap. */
+WORLD_TEST(driver_tap, numbers_of_taps_begin_again, NULL)
+{
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	w->core->last_tap = UINT32_MAX - 1;
+	for (uint64_t i = 0; i < 3; i++) {
+		static const uint32_t ids[] = {UINT32_MAX, 1, 2};
+
+		cr_expect_eq(tap(w, CLIENT, 10 + i, "f1", 0)->failure.code, FRAGI_FAILURE_NONE);
+		cr_expect_eq(must_take(w, 1, FW_HOST_TAP)->host_tap.tap, ids[i]);
+	}
+}
