@@ -430,3 +430,115 @@ WORLD_TEST(driver_replies, each_request_costs_what_it_has, serves)
 	look = items_of_source(w, "other", 6400);
 	cr_expect_eq(look - items_of_source(w, "third", 0), 300, "it is read, and sent to two");
 }
+
+/* As much as a text has room for. */
+WORLD_TEST(driver_replies, much_that_is_required_is_cut, world_init)
+{
+	char text[4096], *at = text, shown[600] = "cpu 2";
+	const struct fw_explanation *why;
+
+	at += sprintf(at, "frag: 1\napplication: app\nfragments:\n"
+			  "  f1: {requirements: {cpu: 2, labels: {");
+	for (int i = 10; i < 40; i++) {
+		at += sprintf(at, "%sname%d: value%d", i > 10 ? ", " : "", i, i);
+		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown),
+			 ", label name%d=value%d", i, i);
+	}
+	sprintf(at, "}}, operators: {tx: {type: t}}}\n");
+	client_hello(w, CLIENT, "");
+	app(w, text);
+	say(w, CLIENT, &(struct fw_message){.kind = FW_EXPLAIN, .seq = 7, .explain = {"app", ""}});
+	why = &must_take(w, CLIENT, FW_EXPLANATION)->explanation;
+	shown[511] = 0;
+	cr_expect_str_eq(why->placements[0].required, shown);
+}
+
+/* By what it has proven, as events and the log have it. */
+Test(driver_replies, who_comes_is_named)
+{
+	static const struct {
+		const char *key, *user;
+		uint64_t serial;
+		const char *who, *logged;
+	} cases[] = {
+		{NULL, NULL, 0, "10.0.0.9:1", "worker a joined from 10.0.0.9:1\n"},
+		{NULL, "ann", 0, "user ann", "worker a joined from 10.0.0.9:1\n"},
+		{"k", "ann", 0, "certificate k",
+		 "worker a joined from 10.0.0.9:1 with the certificate k\n"},
+		{"k", NULL, 1, "key k", "worker a joined from 10.0.0.9:1 with the key k\n"},
+		{"k", NULL, 2, "key k", "worker a joined from 10.0.0.9:1 with the key k\n"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct fw_identity identity = {.roles = FW_ROLE_BIT(FW_ROLE_WORKER),
+					       .serial = cases[i].serial};
+		const struct drv_notice *notice;
+		struct world w;
+
+		world_init(&w);
+		if (cases[i].key != NULL) {
+			strcpy(identity.name, cases[i].key);
+			w.identity = &identity;
+		}
+		w.user = cases[i].user;
+		hello(&w, 1, "a", NULL);
+		w.identity = NULL;
+		notice = drv_history_after(&w.core->history, 0);
+		cr_expect_eq(notice->kind, FW_NOTICE_WORKER_JOINED);
+		cr_expect_str_eq(notice->who, cases[i].who);
+		cr_expect_str_eq(notice->text, "a");
+		assert_has(w.log, cases[i].logged);
+		world_fini(&w);
+	}
+}
+
+/* Each text of its HELLO is kept where it belongs, for as long as the worker is there. */
+WORLD_TEST(driver_replies, a_worker_is_known_as_it_says, world_init)
+{
+	static const char *fragments[] = {"f1", "f2"}, *labels[] = {"zone=a", "rack=b", "side=c"};
+	struct fw_message message = {.kind = FW_HELLO,
+				     .seq = 1,
+				     .hello = {.major = FW_PROTOCOL_MAJOR,
+					       .minor = 3,
+					       .role = FW_ROLE_WORKER,
+					       .name = "name",
+					       .fragments = fragments,
+					       .fragment_count = 2,
+					       .labels = labels,
+					       .label_count = 3,
+					       .worker_address = "10.0.0.1",
+					       .local_address = "10.0.0.2",
+					       .node = "node",
+					       .clock = "clock",
+					       .memory = "memory",
+					       .no_memory = "no memory",
+					       .no_limits = "no limits",
+					       .limited = "limited",
+					       .waits_for = "waits for"}};
+	const struct drv_session *session;
+
+	pass(w, SECOND);
+	say(w, 1, &message);
+	session = w->core->sessions[0];
+	cr_expect_str_eq(session->name, "name");
+	cr_expect_str_eq(session->peer, "10.0.0.9:1");
+	cr_expect_str_eq(session->worker_address, "10.0.0.1");
+	cr_expect_str_eq(session->local_address, "10.0.0.2");
+	cr_expect_str_eq(session->node, "node");
+	cr_expect_str_eq(session->clock, "clock");
+	cr_expect_str_eq(session->memory, "memory");
+	cr_expect_str_eq(session->no_memory, "no memory");
+	cr_expect_str_eq(session->no_limits, "no limits");
+	cr_expect_str_eq(session->limited, "limited");
+	cr_expect_str_eq(session->waits_for, "waits for");
+	cr_expect_eq(session->minor, 3);
+	cr_expect_eq(session->number, 1);
+	cr_expect_eq(session->heard_ns, w->core->now_ns);
+	cr_assert_eq(session->fragment_count, 2);
+	cr_expect_str_eq(session->fragments[0], "f1");
+	cr_expect_str_eq(session->fragments[1], "f2");
+	cr_assert_eq(session->label_count, 3);
+	cr_expect_str_eq(session->labels[0], "zone=a");
+	cr_expect_str_eq(session->labels[2], "side=c");
+	assert_has(w->log, "worker name can run nothing yet: waits for");
+}

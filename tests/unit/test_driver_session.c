@@ -430,6 +430,55 @@ WORLD_TEST(driver_session, names_are_made_unique, world_init)
 	cr_expect_str_eq(taken(w, 3, FW_WELCOME)->welcome.name, "node#3");
 }
 
+static void expect_sessions(const struct world *w, const bool *is_there, uint64_t count)
+{
+	size_t sessions = 0, clients = 0;
+
+	for (uint64_t c = 1; c <= count; c++) {
+		const struct drv_session *session = drv_session_find(w->core, c);
+
+		cr_expect_eq(session != NULL, is_there[c], "%d", (int)c);
+		if (session != NULL)
+			cr_expect_eq(session->connection, c);
+		sessions += is_there[c];
+		clients += is_there[c] && c % 3 == 0;
+	}
+	cr_expect_eq(drv_core_session_count(w->core), sessions);
+	cr_expect_eq(w->core->client_count, clients);
+	for (size_t i = 1; i < sessions; i++)
+		cr_expect_lt(w->core->connections[i - 1], w->core->connections[i]);
+	for (size_t i = 0; i < sessions; i++)
+		cr_expect_eq(w->core->sessions[i]->connection, w->core->connections[i]);
+}
+
+/* They are found by their connections, in whatever order these say HELLO and go. */
+WORLD_TEST(driver_session, sessions_are_found_by_their_connections, world_init)
+{
+	enum { CONNECTIONS = 41 }; /* each is 7 times a number, modulo that */
+	bool is_there[CONNECTIONS] = {false};
+	char name[8];
+
+	for (uint64_t i = 1; i < CONNECTIONS; i++) {
+		const uint64_t c = 7 * i % CONNECTIONS;
+
+		snprintf(name, sizeof(name), "w%d", (int)c);
+		if (c % 3 == 0)
+			client_hello(w, c, name);
+		else
+			hello(w, c, name, NULL);
+		is_there[c] = true;
+		expect_sessions(w, is_there, CONNECTIONS - 1);
+	}
+	for (uint64_t i = 1; i < CONNECTIONS; i++) {
+		const uint64_t c = 11 * i % CONNECTIONS;
+
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_CLOSED, .connection = c, .text = "it closed"});
+		is_there[c] = false;
+		expect_sessions(w, is_there, CONNECTIONS - 1);
+	}
+}
+
 /* A worker keeps a name that this driver, or one before, has made of its own, if nobody has it. */
 Test(driver_session, a_worker_keeps_the_name_that_it_had)
 {
