@@ -106,7 +106,10 @@ WORLD_TEST(driver_look, what_a_flow_is_to_drop_is_no_event, NULL)
 		struct fragi_flow_stats row = {.arrived = 100, .delivered = 90};
 		uint64_t last = 0;
 
-		row.rx_dropped[FRAGI_DROP_QUEUE_FULL] = 10;
+		const char *loss;
+
+		row.rx_dropped[FRAGI_DROP_QUEUE_FULL] = 6;
+		row.rx_dropped[FRAGI_DROP_SUPERSEDED] = 4;
 		snprintf(text, sizeof(text),
 			 "frag: 1\napplication: app\nfragments:\n"
 			 "  f1: {operators: {tx: {type: t}}}\n"
@@ -119,7 +122,10 @@ WORLD_TEST(driver_look, what_a_flow_is_to_drop_is_no_event, NULL)
 		message.stats = (struct fw_host_stats){.flows = &row, .flow_count = 1};
 		pass_beating(w, SECOND, 1, 2);
 		say(w, 2, &message);
-		cr_expect_eq(next_loss(w, &last) != NULL, i == 1, "%s", policies[i]);
+		loss = next_loss(w, &last);
+		cr_assert_eq(loss != NULL, i == 1, "%s", policies[i]);
+		if (loss != NULL)
+			assert_has(loss, fragi_drop_name(FRAGI_DROP_QUEUE_FULL));
 		world_fini(w);
 	}
 	world_init(w);

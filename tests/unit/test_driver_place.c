@@ -111,20 +111,21 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 	fixture_fini(&f);
 }
 
-/* f2 goes to b, f3 beside it, and f1 to d, which alone has memory; f4 finds no GPU. */
+/* f2 goes to b, f3 beside it, f1 to d, which alone has memory and names f5; f4 finds no GPU. */
 static const char demanding[] =
 	"frag: 1\napplication: app\nfragments:\n"
 	"  f1: {operators: {o: {type: t}}, requirements: {apart: [f2], memory: 1Gi}}\n"
 	"  f2: {operators: {o: {type: t}}, requirements: {labels: {zone: b}, cpu: 2}}\n"
 	"  f3: {operators: {o: {type: t}}, requirements: {near: [f2]}}\n"
 	"  f4: {operators: {o: {type: t}}, requirements: {gpu: 1}}\n"
+	"  f5: {operators: {o: {type: t}}, requirements: {mig: 1g.10gb}}\n"
 	"flows: [f1.o -> f3.o, f2.o -> f3.o]\n";
 
 static void expect_same_places(const struct drv_place *a, const struct drv_place *b)
 {
 	struct fragi_arena arena = {0};
 
-	for (size_t f = 0; f < 4; f++) {
+	for (size_t f = 0; f < 5; f++) {
 		cr_assert_eq(a[f].worker, b[f].worker);
 		cr_assert_str_eq(a[f].reason, b[f].reason);
 		cr_assert_eq(a[f].other_count, b[f].other_count);
@@ -143,10 +144,14 @@ Test(driver_place, every_failure_of_memory_is_told)
 	struct drv_place_worker workers[] = {WORKER("a", 1, "f2", "all"),
 					     WORKER("b", 8, "f2", "f2", "all"),
 					     {.name = "c", .has = {1000}},
-					     {.name = "d", .has = {9000, 0, INT64_C(1) << 31}}};
+					     WORKER("d", 9, "f5", "all")};
+	struct drv_mig mig = {0};
 	struct fixture f, short_of;
 	bool more = true;
 
+	drv_mig_offer(&mig, "1g.10gb=1");
+	workers[3].mig = &mig;
+	workers[3].has[FRAGI_AMOUNT_MEMORY] = INT64_C(1) << 31;
 	workers[0].labels = workers[1].labels = workers[2].labels = zone;
 	workers[0].label_count = workers[1].label_count = workers[2].label_count = 1;
 	fixture_init_with(&f, demanding);

@@ -633,6 +633,8 @@ WORLD_TEST(driver_start, what_a_worker_has_no_room_for_waits_until_others_end, w
 	for (size_t f = 0; f < 3; f++)
 		assert_has(drv_app_named(w->core, "three")->fragments[f].place.reason,
 			   "worker a takes 256 hosts, and runs 254");
+	for (size_t f = 0; f < 3; f++)
+		cr_expect_null(drv_app_named(w->core, "three")->fragments[f].host);
 	cr_expect_eq(drv_core_named_state(w->core, "two"), DRV_APP_PREPARING, "just as many");
 	cr_expect_eq(drv_core_named_state(w->core, "last"), DRV_APP_WAITING);
 	assert_has(w->log, "worker a is nearest: it runs as many hosts as it takes");
