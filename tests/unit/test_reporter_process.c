@@ -38,7 +38,7 @@ void wrk_reporter_link_run(const struct wrk_reporter_link *link)
 	int64_t left_ns = link->until_ns - fragi_now_ns();
 
 	cr_expect(link->arg == &kept && link->secret == kept.secret && link->users == kept.users);
-	cr_expect(left_ns > WRK_REPORTER_LINK_NS - 1000000000 && left_ns <= WRK_REPORTER_LINK_NS);
+	cr_expect(left_ns > WRK_REPORTER_LINK_NS - 4000000000 && left_ns <= WRK_REPORTER_LINK_NS);
 	fprintf(out, "  connects to %s, session %d, with a key %d\n",
 		driver->sin_addr.s_addr == htonl(INADDR_LOOPBACK) ? "the driver" : "nobody",
 		(int)link->session, link->tls != NULL);
