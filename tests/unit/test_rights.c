@@ -130,6 +130,19 @@ Test(rights, the_folders_of_a_driver_of_the_same_user)
 	cr_expect_str_eq(WRITABLE(.is_own_user = true), "");
 }
 
+/* What is tried is undone. */
+Test(rights, a_limit_above_that_of_the_worker_leaves_it)
+{
+	struct wrk_host_limits limits = {0};
+	const struct rlimit before = {1024, 4096};
+	struct rlimit after;
+
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &before), 0);
+	(void)wrk_host_limits_add(&limits, "core=8192", NULL);
+	cr_assert_eq(getrlimit(RLIMIT_CORE, &after), 0);
+	cr_expect(after.rlim_cur == 1024 && after.rlim_max == 4096);
+}
+
 Test(rights, each_folder_that_a_flag_names_must_be_there)
 {
 	static char missing[300];

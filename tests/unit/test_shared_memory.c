@@ -25,7 +25,9 @@ Test(shared_memory, is_shared_by_hosts_of_one_user)
 {
 	char why[128], mine[FRAGI_IDENTITY_MEMORY_SIZE];
 
+	strcpy(why, "as before");
 	snprintf(mine, sizeof(mine), "%s", text_of(7, "", why, sizeof(why)));
+	cr_expect_str_eq(why, "as before");
 	cr_assert_neq(mine[0], '\0', "%s", why);
 	cr_expect_str_eq(text_of(7, "", why, sizeof(why)), mine);
 	cr_expect_eq(fragi_identity_apart(text_of(8, "", why, sizeof(why)), mine),

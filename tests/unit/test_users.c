@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <grp.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
@@ -94,6 +98,72 @@ Test(users, the_group_counts_only_for_a_daemon_in_it)
 	users.has_group = false;
 	cr_expect_not(fw_users_allow(&users, 1));
 	fw_users_fini(&users);
+}
+
+/* The groups of this process and the number of the group frag; plays: not the machine's. */
+static bool plays;
+static gid_t own_groups[3];
+
+int getgroups(int size, gid_t *out_groups)
+{
+	if (!plays)
+		return (int)syscall(SYS_getgroups, size, out_groups);
+	memcpy(out_groups, own_groups, sizeof(own_groups));
+	return 3;
+}
+
+int getgrnam_r(const char *name, struct group *record, char *bytes, size_t size,
+	       struct group **out_found)
+{
+	(void)bytes, (void)size;
+	cr_expect_str_eq(name, FW_USERS_GROUP);
+	record->gr_gid = 4711;
+	*out_found = plays ? record : NULL;
+	return 0;
+}
+
+Test(users, a_daemon_is_in_the_group_if_one_of_its_groups_is_it)
+{
+	plays = true;
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < 3; k++)
+			own_groups[k] = k == i ? 4711 : 5;
+		cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, false, &err), 0);
+		cr_expect_eq(users.has_group, i < 3, "%d", i);
+		cr_expect_eq(users.group, i < 3 ? 4711u : 0u);
+		fw_users_fini(&users);
+	}
+	plays = false;
+}
+
+/* The sockets are made by another user. */
+Test(users, whoever_is_refused_is_named)
+{
+	int pair[2], r;
+	uid_t user = 0;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root can be another user");
+	cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, false, &err), 0);
+	cr_assert_eq(seteuid(54321), 0);
+	r = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+	cr_assert_eq(seteuid(0), 0);
+	cr_assert_eq(r, 0);
+	cr_expect_eq(fw_users_judge(&users, pair[0], true, &user, &err), -EACCES);
+	cr_expect_str_eq(
+		err.text,
+		"driverd runs as user root and does not trust user 54321; run both as the same user, or start driverd with --allow-user 54321");
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(fw_users_judge(&users, pair[0], false, &user, &err), -EACCES);
+	cr_expect_str_eq(
+		err.text,
+		"a process of user 54321 listens there, and driverd, which runs as user root, does not trust that user; end that process, or start driverd with --allow-user 54321 if it is meant");
+	cr_assert_eq(fw_users_add(&users, 54321), 0);
+	cr_expect_eq(fw_users_judge(&users, pair[0], false, &user, &err), 1);
+	cr_expect_eq(user, 54321);
+	fw_users_fini(&users);
+	close(pair[0]);
+	close(pair[1]);
 }
 
 Test(users, short_memory_is_survived)

@@ -631,6 +631,29 @@ Test(worker_calls, for_each_action_and_event)
 	end("worker/calls", &text);
 }
 
+/* A shell without job control has it ignored; in somebody's program it is the program's. */
+Test(worker_calls, who_stops_at_ctrl_z)
+{
+	static struct wrk_worker_ops guest_ops;
+	size_t size;
+	char *text;
+
+	out = open_memstream(&text, &size);
+	for (int i = 0; i < 3; i++) {
+		const struct wrk_config config = {.seed = 1};
+
+		(void)signal(SIGTSTP, i == 1 ? SIG_IGN : SIG_DFL);
+		guest_ops = ops;
+		guest_ops.is_guest = i == 2;
+		cr_assert_eq(uv_loop_init(&loop), 0);
+		cr_assert_eq(wrk_worker_init(&worker, &loop, &config, &guest_ops, &loop), 0);
+		cr_expect_eq(uv_is_active((uv_handle_t *)&worker.suspend), i == 0);
+		finish();
+	}
+	fclose(out);
+	free(text);
+}
+
 /* The last step of a worker is the first one that finds no memory. */
 Test(worker_calls, when_memory_is_short_it_ends)
 {
