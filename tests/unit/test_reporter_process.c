@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "../expected.h"
 
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 
@@ -68,7 +69,8 @@ static void begin(void)
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
 	high = fcntl(sockets[1], F_DUPFD_CLOEXEC, 50);
-	reporter = (struct wrk_reporter){1, fcntl(sockets[0], F_DUPFD_CLOEXEC, 60)};
+	/* a process that is not there */
+	reporter = (struct wrk_reporter){INT_MAX, fcntl(sockets[0], F_DUPFD_CLOEXEC, 60)};
 	close(sockets[0]);
 	close(sockets[1]);
 	cr_assert_eq(dup2(high, FD_SOCKET), FD_SOCKET);

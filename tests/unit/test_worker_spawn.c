@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <linux/filter.h>
@@ -198,6 +199,54 @@ Test(worker_spawn, a_signal_is_told_apart_from_a_status)
 	wait_end(&child, &status, &number, core, sizeof(core));
 	cr_expect_eq(number, SIGSEGV);
 	cr_expect_str_eq(core, "");
+}
+
+/* Where this program says it is; NULL: where it is. */
+static const char *own_path;
+
+ssize_t readlink(const char *path, char *out, size_t size)
+{
+	if (own_path == NULL)
+		return syscall(SYS_readlink, path, out, size);
+	cr_expect_str_eq(path, "/proc/self/exe");
+	if (own_path[0] == '\0') {
+		errno = EACCES;
+		return -1;
+	}
+	memcpy(out, own_path, strlen(own_path));
+	return (ssize_t)strlen(own_path);
+}
+
+Test(worker_spawn, the_host_lies_beside_its_worker)
+{
+	char folder[] = "/tmp/frag-spawn-XXXXXX", own[64], lib[64], frag[80], host[96], found[128];
+	int fd;
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(own, sizeof(own), "%s/bin/workerd", folder);
+	snprintf(lib, sizeof(lib), "%s/libexec", folder);
+	snprintf(frag, sizeof(frag), "%s/frag", lib);
+	snprintf(host, sizeof(host), "%s/fraghost", frag);
+	own_path = own;
+	cr_expect_eq(wrk_spawn_find_host(found, sizeof(found)), -ENOENT);
+	cr_expect_str_eq(found, host, "for a sentence");
+	cr_assert(mkdir(lib, 0700) == 0 && mkdir(frag, 0700) == 0);
+	fd = open(host, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	cr_expect_eq(wrk_spawn_find_host(found, sizeof(found)), -EACCES);
+	cr_assert_eq(fchmod(fd, 0700), 0);
+	close(fd);
+	cr_expect_eq(wrk_spawn_find_host(found, sizeof(found)), 0);
+	cr_expect_str_eq(found, host);
+	own_path = "workerd";
+	cr_expect_eq(wrk_spawn_find_host(found, sizeof(found)), -ENOENT);
+	own_path = "";
+	cr_expect_eq(wrk_spawn_find_host(found, sizeof(found)), -EACCES);
+	own_path = NULL;
+	unlink(host);
+	rmdir(frag);
+	rmdir(lib);
+	rmdir(folder);
 }
 
 Test(worker_spawn, what_does_not_exist_is_an_error_with_its_name)
