@@ -422,9 +422,11 @@ bool fragi_service_is_managed(void)
 	return true;
 }
 
+static int64_t watchdog_ns = INT64_C(60000000000);
+
 int64_t fragi_service_watchdog_ns(void)
 {
-	return 5000000;
+	return watchdog_ns;
 }
 
 void fragi_service_open(void)
@@ -724,4 +726,24 @@ Test(worker_daemon, its_whole_life)
 	}
 	logged_end(out);
 	end("worker/daemon_life", &text);
+}
+
+Test(worker_daemon, a_watchdog_is_told_as_often_as_it_asks)
+{
+	static struct wrk_shell shell;
+	static const int64_t often[] = {0, 999999, 1000000, INT64_C(60000000000)};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(often); i++) {
+		const uint64_t ms = (uint64_t)(often[i] / 1000000);
+
+		watchdog_ns = often[i];
+		cr_assert_eq(uv_loop_init(&shell.loop), 0);
+		watch_loop(&shell);
+		cr_expect_eq(uv_is_active((uv_handle_t *)&shell.watchdog), ms > 0);
+		cr_expect_eq(uv_timer_get_repeat(&shell.watchdog), ms);
+		cr_expect(ms == 0 || uv_timer_get_due_in(&shell.watchdog) == ms);
+		uv_close((uv_handle_t *)&shell.watchdog, NULL);
+		uv_run(&shell.loop, UV_RUN_DEFAULT);
+		cr_expect_eq(uv_loop_close(&shell.loop), 0);
+	}
 }
