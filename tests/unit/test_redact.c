@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
+#include "expected.h"
+
 #include <fragctl/redact.h>
 
 static void expect(const char *text, const char *shown)
@@ -65,4 +68,81 @@ Test(redact, everything_else_stays)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		expect(texts[i], texts[i]);
+}
+
+/* Texts of drawn pieces: what of them is left out is compared with a recorded text. */
+Test(redact, drawn_texts_are_as_recorded)
+{
+	static const char *const before[] = {"", "", " ", "x", "--", "\"", "a://", "\\\"", "user@"};
+	static const char *const names[] = {"password",
+					    "PASSWD",
+					    "pwd",
+					    "my_token",
+					    "token-2",
+					    "db.secret",
+					    "credentials",
+					    "api_key",
+					    "api-key",
+					    "apikey",
+					    "passphrase",
+					    "private_key",
+					    "access_keys",
+					    "authorization",
+					    "word",
+					    "rtsp://",
+					    "-----BEGIN X-----",
+					    ""};
+	static const char *const between[] = {"=",
+					      ": ",
+					      ":",
+					      " = ",
+					      " ",
+					      "\": \"",
+					      "\\\": \\\"",
+					      "='",
+					      "=\"",
+					      "\", \"value\": \"",
+					      "\", \"value\"",
+					      "=\\",
+					      ": Bearer ",
+					      "=basic ",
+					      "'",
+					      ""};
+	static const char *const values[] = {"hunter2",
+					     "a b",
+					     "",
+					     "it\\\"s",
+					     "u:p@host",
+					     "u@h/p@q",
+					     "\\n",
+					     "\\",
+					     "0123456789abcdef0123456789ABCDEF",
+					     "0123456789abcdef0123456789ABCDE",
+					     "MII-----END X-----"};
+	static const char *const behind[] = {"",  " ",    "\"", "'",  ",", "; x",
+					     ")", "\\\"", "\n", "-g", "@h"};
+	char *text, *shown;
+	size_t size, shown_size;
+	FILE *out = open_memstream(&shown, &shown_size);
+
+	for (uint32_t seed = 1; seed <= 500; seed++) {
+		FILE *made = open_memstream(&text, &size);
+
+		draw_from(seed);
+		for (uint32_t i = 0, count = 1 + draw(2); i < count; i++) {
+			fputs(DRAW_OF(before), made);
+			fputs(DRAW_OF(names), made);
+			fputs(DRAW_OF(between), made);
+			fputs(DRAW_OF(values), made);
+			fputs(DRAW_OF(behind), made);
+		}
+		fclose(made);
+		fprintf(out, "%s\n> ", text);
+		ctl_redact(text, out);
+		fputc('\n', out);
+		free(text);
+	}
+	fclose(out);
+	expected_compare("fragctl/redacted", shown);
+	free(shown);
 }

@@ -493,3 +493,36 @@ Test(top, texts_are_broken_between_words)
 		ctl_top_lines_free(&lines);
 	}
 }
+
+/* What is to blame may be left out of the tables: then it has no name. */
+Test(top, a_cause_beyond_the_tables_has_no_name)
+{
+	for (uint32_t left_out = 0; left_out < 2; left_out++) {
+		struct ctl_top_app app = endoscopy();
+		struct ctl_json json;
+		size_t size;
+		char *text;
+		FILE *out = open_memstream(&text, &size);
+
+		app.cause.op = 2;
+		app.cause.flow = app.cause.host = 1;
+		app.look.operator_count -= left_out;
+		app.look.flow_count -= left_out;
+		app.look.host_count -= left_out;
+		json = ctl_json_begin(out);
+		ctl_top_json_cause(&json, &app);
+		ctl_json_end(&json);
+		fclose(out);
+		if (left_out == 1)
+			EXPECT_IN(text, "\"operator\": null", "\"from\": null", "\"to\": null",
+				  "\"host\": null");
+		else
+			EXPECT_IN(text,
+				  "\"operator\": \"fragment2.\xc3\xbc"
+				  "berblick\"",
+				  "\"from\": \"fragment2.detect.out\"",
+				  "\"to\": \"fragment2.view.receivers\"",
+				  "\"host\": \"fragment2\"");
+		free(text);
+	}
+}

@@ -86,19 +86,21 @@ void ctl_trace_sort_ticks(const struct ctl_trace *trace, enum trace_of of, uint3
 #define MOST 8
 
 static char op_a[] = "a", op_b[] = "b";
-static char *ops[] = {op_a, op_b, NULL};
+static char beyond[] = "beyond";
+static char *ops[] = {op_a, op_b, NULL, beyond}; /* of which the last one is none of the host */
 static char from[] = "a.out", to[] = "b.in", pool[] = "f.pool";
 
 /* Writes them, of a host that was seen until 300. Those without an end are none. */
 static const char *write(const struct trace_sample *samples, const struct trace_tick *ticks)
 {
-	static struct trace_flow flows[2];
+	static struct trace_flow flows[3];
 	static struct trace_host host;
 	struct trace_sample all_samples[MOST];
 	struct trace_tick all_ticks[MOST];
 	struct ctl_trace trace = {.hosts = &host, .host_count = 1};
 
 	flows[0] = (struct trace_flow){.from = from, .to = to};
+	flows[2] = (struct trace_flow){.from = beyond, .to = beyond}; /* none of the host either */
 	host = (struct trace_host){.ops = ops,
 				   .op_count = 3,
 				   .pools = {pool},
@@ -170,6 +172,9 @@ Test(trace_waits, operators_wait_between_their_ticks)
 		 "a: [waits for a message 0 100] [waits for a message 110 300]"
 		 "b: [waits for a time 0 50] [waits for a time 60 300]"
 		 "operator: [waits for a thread 0 70] [waits for a thread 80 300]"},
+		{{USE(0, 0, FRAGI_USE_MEMORY), USE(0, 3, FRAGI_USE_MEMORY)},
+		 {TICK(100, 110, 1)},
+		 "a: [waits for memory 0 300]operator: [waits for memory 0 300]"},
 		{{USE(0, 0, FRAGI_USE_MEMORY), USE(0, 9, FRAGI_USE_MEMORY)},
 		 {TICK(100, 110, 1)},
 		 "a: [waits for memory 0 300]operator: [waits for memory 0 300]"},
@@ -192,10 +197,12 @@ Test(trace_waits, work_of_a_gpu_does_not_overlap)
 		{.at_ns = 31, .value = 2, .kind = FRAGI_TRACE_GPU},
 		{.at_ns = 35, .value = 5, .kind = FRAGI_TRACE_GPU},
 		{.at_ns = 5, .value = 1, .row = 2, .kind = FRAGI_TRACE_GPU},
+		{.at_ns = 6, .value = 1, .row = 3, .kind = FRAGI_TRACE_GPU},
 	};
 
 	cr_expect_str_eq(write(samples, no_ticks),
-			 "a: GPU: [work 10 30] [work 30 35] [work 35 40]operator: GPU: [work 5 6]",
+			 "a: GPU: [work 10 30] [work 30 35] [work 35 40]operator: GPU: [work 5 6]"
+			 "operator: GPU: [work 6 7]",
 			 "%s", written);
 }
 
