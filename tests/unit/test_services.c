@@ -57,6 +57,9 @@ static int hub_driver_start(void *state, struct frag_resource *resource, struct 
 	memset(large, 'x', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	cr_expect_eq(frag_service_announce(resource, large), -EMSGSIZE);
+	large[sizeof(large) - 2] = '\0';
+	cr_expect_eq(frag_service_announce(resource, large), 0, "the longest one");
+	cr_expect_eq(frag_service_announce(resource, ""), 0, "the last one counts");
 	cr_expect_eq(frag_service_announce(resource, NULL), -EINVAL);
 	if (s->says != NULL)
 		cr_expect_eq(frag_service_announce(resource, s->says), 0);
@@ -78,6 +81,10 @@ static int hub_worker_connect(void *state, struct frag_resource *resource, const
 
 	live("connect:", s->mark);
 	live("to:", driver != NULL ? driver : "nobody");
+	if (strcmp(s->fails_in, "asked") == 0)
+		return frag_err_set(err, -EINVAL, "give a port");
+	if (strcmp(s->fails_in, "wrong") == 0)
+		return 1;
 	return strcmp(s->fails_in, "connect") == 0 ? -ECONNREFUSED : 0;
 }
 
@@ -418,6 +425,53 @@ Test(services, failures_of_callbacks_refuse_the_application)
 	rig_end(&rig);
 	cr_expect_str_eq(lived, "init:h init:k start:h start:k connect:h to:nobody connect:k "
 				"to:nobody disconnect:h stop:k stop:h fini:k fini:h ");
+}
+
+/* Connects one service, which fails. Returns what its class is. */
+static enum fragi_failure failure_of(const char *fails_in, const char *text)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char yaml[200];
+	struct rig rig;
+
+	lived[0] = '\0';
+	snprintf(yaml, sizeof(yaml),
+		 HEAD "services: {h: {type: hub, fails_in: %s}}\noperators: {u: {type: user}}\n",
+		 fails_in);
+	rig_prepare_good(&rig, &plugin, yaml);
+	cr_expect_eq(fragi_run_connect_services(rig.run, NULL, 0, &err), err.code);
+	cr_expect_str_eq(err.text, text);
+	rig_end(&rig);
+	cr_expect_str_eq(lived, "init:h start:h connect:h to:nobody stop:h fini:h ");
+	return fragi_err_failure(&err);
+}
+
+Test(services, one_that_refuses_differs_from_one_that_fails)
+{
+	cr_expect_eq(failure_of("asked", "app.h: give a port"), FRAGI_FAILURE_OPERATOR_REFUSED);
+	cr_expect_eq(failure_of("connect", "app.h: Connection refused"),
+		     FRAGI_FAILURE_OPERATOR_FAILED);
+	cr_expect_eq(failure_of("wrong", "app.h: worker_connect returned 1; return 0 or a negative "
+					 "errno"),
+		     FRAGI_FAILURE_OPERATOR_REFUSED);
+}
+
+Test(services, what_goes_wrong_at_the_end_is_logged)
+{
+	int ends[2], saved = dup(STDERR_FILENO);
+	char heard[1000] = "";
+
+	cr_assert_eq(pipe(ends), 0);
+	dup2(ends[1], STDERR_FILENO);
+	run(HEAD "services: {h: {type: hub}}\noperators: {u: {type: user}}\n");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(ends[1]);
+	cr_expect_gt(read(ends[0], heard, sizeof(heard) - 1), 0);
+	close(ends[0]);
+	cr_expect_not_null(strstr(heard, "h: driver_stop returned -5 (Input/output error)"), "%s",
+			   heard);
+	cr_expect_null(strstr(heard, "worker_disconnect"), "%s", heard);
 }
 
 static int compose_counter(struct frag_fragment *fragment)
