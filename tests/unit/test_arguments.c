@@ -102,6 +102,58 @@ Test(arguments, what_is_wrong_in_a_declaration)
 		"app.yaml:10:39: argument g: help is a map; it must be a single value\n");
 }
 
+#define TEN "abcdefghij"
+#define LONGEST TEN TEN TEN TEN TEN TEN "abc" /* FRAG_NAME_MAX characters */
+#define OTHER "012345678901234567890123456789012345678901234567890123456789012"
+
+Test(arguments, the_longest_name)
+{
+	const char *const text = "frag: 1\napplication: app\narguments: {" LONGEST ": {}}\n" OPS;
+	struct fragi_spec *spec =
+		good_graph(&(const struct graph_text){.text = text, .args = {"--" LONGEST "=x"}});
+
+	cr_expect_str_eq(fragi_spec_argument(spec, LONGEST), "x");
+	fragi_spec_destroy(spec);
+	spec = good_graph(&(const struct graph_text){.text = text, .args = {"--" LONGEST, ""}});
+	cr_expect_str_eq(fragi_spec_argument(spec, LONGEST), "", "an empty value is one");
+	fragi_spec_destroy(spec);
+	/* cut to what a name may have; what follows one that is not known is its value */
+	bad_graph(&(const struct graph_text){.text = text,
+					     .args = {"--" OTHER "4", "x", "--=y", "--"}},
+		  "unknown argument --" OTHER "; declared: " LONGEST "\n"
+		  "unknown argument --; declared: " LONGEST "\n"
+		  "argument \"--\": not understood; write --NAME VALUE or --NAME=VALUE\n");
+}
+
+Test(arguments, more_than_are_listed)
+{
+	static char text[64 * 1024], many[1000], want[1000];
+	size_t length = (size_t)sprintf(text, "frag: 1\napplication: app\narguments:\n"), at = 0;
+	struct fragi_spec *spec;
+
+	for (int i = 0; i < 300; i++)
+		length += (size_t)sprintf(text + length, "  a%d: {}\n", i);
+	sprintf(text + length, OPS);
+	bad_graph(&(const struct graph_text){.text = text, .args = {"--a2555"}},
+		  "unknown argument --a2555; did you mean \"a255\"?\n");
+	bad_graph(
+		&(const struct graph_text){.text = text, .args = {"--a256_"}},
+		"unknown argument --a256_; declared: a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, ...\n");
+	length = (size_t)sprintf(text, "frag: 1\napplication: app\narguments: {a: {choices: [");
+	for (int i = 0; i < 10; i++)
+		at += (size_t)sprintf(many + at, "%s%d" TEN TEN TEN TEN TEN TEN TEN,
+				      i > 0 ? ", " : "", i);
+	sprintf(text + length, "%s]}}\n" OPS, many);
+	spec = good_text(text);
+	/* each with 64 characters, as long as there is room for one more */
+	at = (size_t)sprintf(want, "  %-24s (", "--a VALUE");
+	for (int i = 0; i < 7; i++)
+		at += (size_t)sprintf(want + at, "%s%d" LONGEST, i > 0 ? ", " : "", i);
+	sprintf(want + at, "; no default)\n");
+	cr_expect_str_eq(fragi_spec_arguments_help(spec), want);
+	fragi_spec_destroy(spec);
+}
+
 Test(arguments, help_lists_them_and_looks_at_nothing_else)
 {
 	struct fragi_spec *spec = good_graph(&(const struct graph_text){
