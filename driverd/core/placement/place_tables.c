@@ -202,11 +202,12 @@ static int make_groups(struct placing *p)
 	if (index == NULL || last == NULL || p->groups == NULL || p->next == NULL)
 		return -ENOMEM;
 	for (size_t f = 0; f < count; f++) {
-		size_t leader = leader_of(p, f);
+		size_t leader;
 
 		p->next[f] = SIZE_MAX;
 		if (stays(p, f))
 			continue;
+		leader = leader_of(p, f);
 		if (leader == f) {
 			index[f] = p->group_count;
 			p->groups[p->group_count++].first = f;
