@@ -121,9 +121,9 @@ def sources():
 def known_equivalents():
     """{(path, before, after)} of tests/mutate/equivalent; every entry has a reason."""
     known = set()
-    entries = [e.splitlines() for e in re.sub(r"(?m)^#.*\n", "", read(EQUIVALENT)).split("\n\n")]
-    for lines in entries:
-        lines = [l for l in lines if l.strip()]
+    # A path begins an entry: a merge of two that were added may leave no empty line between them.
+    for entry in re.split(r"(?m)^(?=[\w/.]+\.[ch]$)", re.sub(r"(?m)^#.*\n", "", read(EQUIVALENT))):
+        lines = [l for l in entry.splitlines() if l.strip()]
         if not lines:
             continue
         before = [l[2:] for l in lines if l.startswith("- ")]
