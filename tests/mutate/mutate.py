@@ -118,6 +118,12 @@ def sources():
             p not in left_out]
 
 
+def stands(path, code):
+    """How often; the code of a mutant may go over several lines."""
+    text = read(os.path.join(TOP, path)) if os.path.exists(os.path.join(TOP, path)) else ""
+    return [l.strip() for l in text.splitlines()].count(code) or " ".join(text.split()).count(code)
+
+
 def known_equivalents():
     """{(path, before, after)} of tests/mutate/equivalent; every entry has a reason."""
     known = set()
@@ -131,6 +137,10 @@ def known_equivalents():
         why = [l for l in lines[1:] if l[:2] not in ("- ", "+ ")]
         if len(before) != 1 or len(after) != 1 or not why:
             raise SystemExit("%s: not a path, a `- ` line, a `+ ` line and a reason: %r" % (EQUIVALENT, lines))
+        path, times = lines[0].strip(), stands(lines[0].strip(), before[0].strip())
+        if times != 1:
+            raise SystemExit("%s: %s: `%s` stands there %d times; a reason is about one place: remove the entry, or "
+                             "change the code" % (EQUIVALENT, path, before[0].strip(), times))
         known.add((lines[0].strip(), before[0].strip(), after[0].strip()))
     return known
 
