@@ -62,7 +62,7 @@ void *fragi_bulk_alloc(size_t size)
 {
 	void *memory = fragi_aligned_alloc(size < HUGE_PAGE ? CACHE_LINE : HUGE_PAGE, size);
 
-	if (size >= HUGE_PAGE)
+	if (memory != NULL && size >= HUGE_PAGE)
 		(void)madvise(memory, size, MADV_HUGEPAGE); /* a kernel without them says no */
 	return memory;
 }
