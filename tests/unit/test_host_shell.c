@@ -497,11 +497,12 @@ Test(host_shell, turns)
 
 static void run_one(const char *what, struct host_action last, bool is_guest, bool hangs)
 {
-	struct host_options options = {.control_fd = 3, .stop_fd = -1, .is_guest = is_guest};
+	struct host_options options = {.stop_fd = -1, .is_guest = is_guest};
 	bool out_hangs = !hangs;
 	int fds[2], code;
 
 	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	options.control_fd = eventfd(0, EFD_CLOEXEC); /* on which nothing comes */
 	options.ledger_fd = fds[0];
 	options.saved_fd = fds[1];
 	fprintf(out, "%s, guest %d\n", what, is_guest);
@@ -515,6 +516,7 @@ static void run_one(const char *what, struct host_action last, bool is_guest, bo
 	cr_expect_eq(out_hangs, hangs);
 	fprintf(out, "  returns %d, ledger open %d, saved open %d\n", code,
 		fcntl(fds[0], F_GETFD) >= 0, fcntl(fds[1], F_GETFD) >= 0);
+	close(options.control_fd);
 	close(fds[0]);
 	close(fds[1]);
 }
