@@ -424,7 +424,7 @@ static void on_look(uv_timer_t *timer)
 {
 	struct drv_store *store = timer->data;
 
-	if (!store->is_writing && !store->is_closing && store->waiting.first == NULL)
+	if (!store->is_writing && store->waiting.first == NULL)
 		write_waiting(store);
 }
 

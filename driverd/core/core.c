@@ -55,7 +55,6 @@ static void host_fini(struct drv_host *host)
 	host->tables = host->now.prepared = NULL;
 	drv_account_fini(host);
 	fragi_free(host->texts);
-	host->texts = NULL;
 	drv_process_fini(&host->next);
 	drv_replacement_fini(&host->replacement);
 	drv_restarts_fini(&host->restarts);
