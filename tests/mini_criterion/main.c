@@ -101,8 +101,10 @@ __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t 
 	int (*next)(pthread_mutex_t *);
 	void *function = found;
 
-	if (function == NULL)
-		function = found = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	if (function == NULL) {
+		function = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+		found = function;
+	}
 	if (mutex->__data.__lock == 0) {
 		fprintf(stderr, "a mutex is unlocked that nobody has locked\n");
 		abort();

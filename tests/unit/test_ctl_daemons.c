@@ -325,12 +325,13 @@ int execv(const char *path, char *const argv[])
 
 int execl(const char *path, const char *word, ...)
 {
+	const char *given = word;
 	va_list args;
 
 	va_start(args, word);
 	note(TOP, "  %s", path);
-	for (; word != NULL; word = va_arg(args, const char *))
-		note(TOP, " %s", word);
+	for (; given != NULL; given = va_arg(args, const char *))
+		note(TOP, " %s", given);
 	va_end(args);
 	_exit(play(TOP, -1));
 }

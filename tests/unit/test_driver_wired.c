@@ -142,6 +142,13 @@ WORLD_TEST(driver_wired, neighbours_are_those_with_a_flow_between_them, chains_a
 				     "%zu, %zu", i, k);
 }
 
+static int number;
+
+static bool is_number(int other)
+{
+	return number++ == other;
+}
+
 /* Two fragments of two operators of two ports, of which one value is another one. */
 static bool is_same_with(int other)
 {
@@ -149,11 +156,10 @@ static bool is_same_with(int other)
 	struct fw_op ops[2][4];
 	struct fw_fragment fragments[2][2];
 	struct fw_host_prepared prepared[2];
-	int number = 0;
 
 	for (int side = 0; side < 2; side++) {
 		number = 0;
-#define VALUE(one, another) (number++ == other && side == 1 ? (another) : (one))
+#define VALUE(one, another) (is_number(other) && side == 1 ? (another) : (one))
 		for (int i = 0; i < 8; i++)
 			ports[side][i] = (struct fw_port){.name = VALUE("p", "q"),
 							  .dir = VALUE(FRAG_IN, FRAG_OUT),

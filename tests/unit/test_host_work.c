@@ -268,7 +268,8 @@ int host_tables_errors(const struct fragi_diag *diag, const struct fragi_run *ow
 	with_run = own != NULL;
 	for (size_t i = 0; i < diag->count; i++)
 		fprintf(out, "  error %s: %s (%s, %s)\n", strerrorname_np(-diag->items[i].code),
-			diag->items[i].text, fragi_failure_name(diag->items[i].failure),
+			diag->items[i].text,
+			fragi_failure_name((enum fragi_failure)diag->items[i].failure),
 			diag->items[i].op);
 	*out_prepared = (struct fw_host_prepared){.flow_count = 8};
 	return tables_result;

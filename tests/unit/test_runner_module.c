@@ -153,7 +153,8 @@ static const struct fragi_runner_ops *const api = &fragi_runner_v1;
 static void show_error(int r, const struct frag_err *err)
 {
 	fprintf(out, "  %s: %s (%s, %s)\n", r < 0 ? strerrorname_np(-r) : "0", err->text,
-		fragi_failure_name(err->failure), err->op[0] != '\0' ? err->op : "no operator");
+		fragi_failure_name((enum fragi_failure)err->failure),
+		err->op[0] != '\0' ? err->op : "no operator");
 }
 
 static struct fragi_runner *start(const struct fragi_runner_app *wanted)
